@@ -21,6 +21,7 @@
 	X(MALFORMED_PASS) /* 1: malformed packets are counted and passed instead of dropped */ \
 	X(MODES) /* as policy_config.modes */ \
 	X(ANSWERS) /* 1: it has checks through the path */ \
+	X(ESTABLISHED) /* 1: some rule asks connection tracking */ \
 	/* interfaces */ \
 	X(IFCLASS) /* struct policy_ifclass */ \
 	/* the overlay: offset in a shard after that of its last line of counters */ \

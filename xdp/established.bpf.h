@@ -8,6 +8,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "xdp/marker.bpf.h"
 #include "xdp/packet.bpf.h"
 
 /* libbpf compares kinds: a forward declaration would not do. */
@@ -23,9 +24,6 @@ struct bpf_ct_opts {
 	__u8 dir;
 	__u8 reserved[2];
 };
-
-/* Read-only data: off where the kernel has no such function or no rule asks. */
-const volatile bool use_conntrack = false;
 
 extern struct nf_conn *bpf_xdp_ct_lookup(struct xdp_md *ctx, struct bpf_sock_tuple *tuple,
 					 __u32 tuple_size, struct bpf_ct_opts *opts,
@@ -47,14 +45,13 @@ static __always_inline void ct_tuple(const struct packet *pkt, struct bpf_sock_t
 	tuple->ipv6.dport = bpf_htons(pkt->dport);
 }
 
-/* 1 or 0. TCP and UDP only; later fragments have no ports. */
-__noinline int established(struct xdp_md *ctx, struct packet *pkt)
+static __always_inline int is_tracked(struct xdp_md *ctx, const struct packet *pkt)
 {
 	struct bpf_ct_opts opts = {.netns_id = -1};
 	struct bpf_sock_tuple tuple = {};
 	struct nf_conn *ct;
 
-	if (!use_conntrack || !pkt || !pkt->has_l4)
+	if (!pkt->has_l4)
 		return 0;
 	if (pkt->proto != IPPROTO_TCP && pkt->proto != IPPROTO_UDP)
 		return 0;
@@ -68,4 +65,15 @@ __noinline int established(struct xdp_md *ctx, struct packet *pkt)
 		return 0;
 	bpf_ct_release(ct);
 	return 1;
+}
+
+/* 1 or 0. TCP and UDP only; later fragments have no ports. Where no rule asks, the program that is loaded has no call of
+ * the module: the kernel would refuse one that its JIT compiler cannot reach, as on arm64 where modules are far away. */
+__noinline int established(struct xdp_md *ctx, struct packet *pkt)
+{
+	if (!marker_is(MARK_ESTABLISHED, 1))
+		return 0;
+	asm volatile(
+		""); /* the compiler would test the marker and pkt at once, which keeps the call */
+	return pkt ? is_tracked(ctx, pkt) : 0;
 }

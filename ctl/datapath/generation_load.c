@@ -97,6 +97,7 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_MALFORMED_PASS, options->malformed_pass);
 	markers_number(m, MARK_MODES, image->config.modes);
 	markers_number(m, MARK_ANSWERS, image->config.answers);
+	markers_number(m, MARK_ESTABLISHED, options->conntrack);
 	// Those of the balancer stay so without services.
 	for (enum marker_number n = MARK_SERVICES; n <= MARK_BACKENDS_N; n++)
 		markers_number(m, n, 0);
@@ -123,7 +124,6 @@ static void prepare(struct policy_bpf *skel, const struct instance *i, const str
 	parts_fit(skel, i);
 	parts_choose(skel, has_short(image, options), options->load != NULL);
 	*(struct policy_config *)&skel->rodata->policy = image->config;
-	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
 	*(__u64 *)&skel->rodata->reply_second = (uint64_t)clock_hz() << RATE_SHIFT;
 }
 

@@ -136,6 +136,21 @@ int parts_link(const struct policy_bpf *skel)
 	return 0;
 }
 
+struct policy_bpf__rodata *parts_rodata(const struct generation *g, size_t *ret_size)
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info), zero = 0;
+	CLEANUP_FREE struct policy_bpf__rodata *rodata = NULL;
+
+	if (bpf_obj_get_info_by_fd(g->fd[PART_RODATA], &info, &size))
+		return NULL;
+	rodata = mem_zalloc(1, info.value_size);
+	if (bpf_map_lookup_elem(g->fd[PART_RODATA], &zero, rodata))
+		return NULL;
+	*ret_size = info.value_size;
+	return TAKE_PTR(rodata);
+}
+
 int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err)
 {
 	if (!bpf_map_update_elem(g->fd[PART_EGRESS], &ifindex, &ifindex, BPF_ANY) ||

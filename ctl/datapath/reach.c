@@ -12,12 +12,12 @@
 
 static int read_parts(const struct generation *g, struct reach *ret, struct err *err)
 {
-	CLEANUP_FREE struct policy_bpf__rodata *rodata = mem_new(struct policy_bpf__rodata);
-	const struct policy_config *config = &rodata->policy;
+	size_t size;
+	CLEANUP_FREE struct policy_bpf__rodata *rodata = parts_rodata(g, &size);
+	const struct policy_config *config = rodata ? &rodata->policy : NULL;
 	uint32_t zero = 0;
 
-	if (bpf_map_lookup_elem(g->fd[PART_RODATA], &zero, rodata) ||
-	    bpf_map_lookup_elem(g->fd[PART_IFCLASS], &zero, &ret->classes))
+	if (!rodata || bpf_map_lookup_elem(g->fd[PART_IFCLASS], &zero, &ret->classes))
 		return err_system(err, errno, "cannot read which interfaces the policy applies to");
 	ret->empty =
 		!config->rules && !config->services && !config->default_drop && !config->fragments;

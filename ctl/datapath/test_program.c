@@ -42,15 +42,17 @@ void test_program_cleanup(struct test_program **t)
 	test_program_free(*t);
 }
 
-// The read-only data of the original.
+// The read-only data of the original, which is of the same build.
 static int copy_rodata(struct policy_bpf *skel, const struct generation *g)
 {
-	CLEANUP_FREE void *rodata = mem_zalloc(1, sizeof(*skel->rodata));
-	uint32_t zero = 0;
+	size_t size;
+	CLEANUP_FREE void *rodata = parts_rodata(g, &size);
 
-	if (bpf_map_lookup_elem(g->fd[PART_RODATA], &zero, rodata))
+	if (!rodata)
 		return -errno;
-	memcpy(skel->rodata, rodata, sizeof(*skel->rodata));
+	if (size != bpf_map__value_size(skel->maps.rodata))
+		return -EINVAL;
+	memcpy(skel->rodata, rodata, size);
 	return 0;
 }
 

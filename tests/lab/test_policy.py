@@ -597,6 +597,17 @@ def test_established_passes_answers_only(pair, apply, tracking):  # pylint: disa
     assert not pair.ping4("203.0.113.20", "-W0.5")  # ICMP is never established
 
 
+@pytest.mark.parametrize("text,calls", [("pass established", True), ("pass proto tcp", False)])
+def test_only_established_calls_connection_tracking(weir, tmp_path, tracking, text, calls):  # pylint: disable=unused-argument
+    """A kernel refuses a program with a call that it cannot reach, even one that is never made."""
+    policy, log = tmp_path / "p.weir", tmp_path / "log"
+    policy.write_text(text + "\n")
+    run(["strace", "-f", "-v", "-s0", "-etrace=bpf", "-o", log, *weir.argv("check", policy)], timeout=60)
+    of_kernel = "code=BPF_JMP|BPF_K|BPF_CALL, dst_reg=BPF_REG_0, src_reg=BPF_REG_2"
+    assert "prog_name=\"weir_policy\"" in log.read_text()
+    assert (of_kernel in log.read_text()) == calls
+
+
 def test_established_refuses_while_tracking_is_idle(apply):
     text = apply.fails(3, "default drop\npass established")
     assert "established" in text and "nft" in text and "ct state" in text and "lab.weir:3" in text
