@@ -110,15 +110,15 @@ static __always_inline bool matrix_fill(struct packet *pkt, struct matrix *m)
 	       fill_field(pkt, m, FIELD_ETHERTYPE);
 }
 
-/* Bits of the rules first … last - 1 in word w. */
+/* Bits of the rules first … last - 1 in word w, which has some of them. The end without a branch, of which the verifier would
+ * follow both sides in each turn of the loop over words. */
 static __always_inline __u64 range_bits(__u32 w, __u32 first, __u32 last)
 {
-	__u64 bits = ~0ull;
+	__u64 left = last - w * 64;
+	__u64 bits = SHIFT_RIGHT(~0ull, (64 - left) * is_less(left, 64));
 
 	if (w * 64 < first)
 		bits &= first - w * 64 < 64 ? ~0ull << (first - w * 64) : 0;
-	if (w * 64 + 64 > last)
-		bits &= last > w * 64 ? ~0ull >> (w * 64 + 64 - last) : 0;
 	return bits;
 }
 

@@ -84,16 +84,6 @@ static __always_inline struct pin_bucket *bucket_at(const struct service *s, __u
 	return table ? bpf_map_lookup_elem(table, &bucket) : NULL;
 }
 
-/* 1 if a is less than b, both below 2^63; without a branch, of which the verifier would follow both sides: the compiler
- * is not to know what the bit means. To be multiplied, as is_zero64(). */
-static __always_inline __u64 is_less(__u64 a, __u64 b)
-{
-	__u64 difference = a - b;
-
-	asm("%0 >>= 63" : "+r"(difference));
-	return difference;
-}
-
 /* How early a pin has to make room: who is worth least first, then the older; before them all a place that is
  * free or whose pin does not live. */
 static __always_inline __u64 pin_rank(const struct service *s, __u64 pin, __u32 time)

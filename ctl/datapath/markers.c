@@ -227,15 +227,44 @@ const void *markers_object(size_t *ret_size)
 	return policy_bpf__elf_bytes(ret_size);
 }
 
+// The map as libbpf would create it.
+static int create(struct bpf_map *map)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = bpf_map__map_flags(map));
+	CLEANUP_FD int fd =
+		bpf_map_create(bpf_map__type(map), bpf_map__name(map), bpf_map__key_size(map),
+			       bpf_map__value_size(map), bpf_map__max_entries(map), &opts);
+
+	return fd < 0 ? fd : bpf_map__reuse_fd(map, fd);
+}
+
+// libbpf 1.4 and 1.5 do not tell the descriptor of a map of their own before all programs are loaded.
+static int create_addressed(const struct policy_bpf *skel, const struct markers *m)
+{
+	for (enum marker_number n = 0; n < MARKERS; n++) {
+		struct bpf_map *map =
+			m->at[n].kind == MARKER_ADDRESS
+				? bpf_object__find_map_by_name(skel->obj, m->at[n].map)
+				: NULL;
+		int code = map && bpf_map__fd(map) < 0 ? create(map) : 0;
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
 int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_short, struct err *err)
 {
 	struct marked_load now = {.skel = skel, .markers = m, .err = err};
-	int code;
+	int code = create_addressed(skel, m);
 
+	*ret_short = false;
+	if (code)
+		return err_system(err, -code, "cannot create the maps of the policy");
 	loading = &now;
 	code = policy_bpf__load(skel);
 	loading = NULL;
-	*ret_short = false;
 	if (now.code || !code)
 		return now.code;
 	*ret_short = now.last && parts_is_short(skel, now.last);
