@@ -72,7 +72,7 @@ help:
 	@echo 'make fuzz T=60  fuzz each parser, and packets (root), for T seconds each'
 	@echo 'make compile_commands.json  how each C file is compiled, for editors and clangd'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
-	@echo 'make deb        the Debian package, checked by lintian, in $(O)/deb'
+	@echo 'make deb        the Debian package, its programs tested (root), checked by lintian, in $(O)/deb'
 	@echo 'make clean      remove $(O)'
 
 # The datapath

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -304,7 +303,7 @@ static int loop(struct agent *a, struct err *err)
 	return 0;
 }
 
-// Buffers of clients are mappings, which go back to the system one by one: malloc_trim() would hold the loop for 0.2 ms
+// Buffers of clients are mappings, which go back to the system one by one: mem_trim() would hold the loop for 0.2 ms
 // with each megabyte. A buffer of libcurl is just smaller.
 #define MAPPED_BYTES 20000
 
@@ -316,8 +315,8 @@ int agent_run(struct agent *a, struct err *err)
 	a->running = &running;
 	lock_never_wait();
 	loop_on_longest(on_longest, a);
-	mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
-	malloc_trim(0); // what the apply of a large policy has left
+	mem_map_from(MAPPED_BYTES);
+	mem_trim(); // what the apply of a large policy has left
 	code = start(a, err);
 	code = code ? code : loop(a, err);
 	loop_on_longest(NULL, NULL);

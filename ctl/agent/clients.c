@@ -8,7 +8,6 @@
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
-#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -261,7 +260,7 @@ static void on_trim(evutil_socket_t none, short what, void *clients)
 	(void)none;
 	(void)what;
 	(void)clients;
-	malloc_trim(0);
+	mem_trim();
 }
 
 static void trim_soon(struct clients *all)

@@ -10,9 +10,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
-#include <net/ethernet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>

@@ -153,7 +153,7 @@ static void sum_files(const struct watches *w, sum_text ret)
 	vec_each (&w->paths.all, path) {
 		glob_t found = {0};
 
-		if (!glob(*path, GLOB_NOMAGIC, NULL, &found))
+		if (!glob(*path, GLOB_NOCHECK, NULL, &found))
 			for (size_t i = 0; i < found.gl_pathc; i++)
 				add_file(&t, found.gl_pathv[i]);
 		globfree(&found);

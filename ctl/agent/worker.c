@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,7 +85,7 @@ static void leave_agent(int pipe_end, pid_t agent)
 	if (getppid() != agent)
 		_exit(0);
 	dup2(pipe_end, RESULT_FD);
-	close_range(RESULT_FD + 1, ~0u, 0);
+	syscall(SYS_close_range, RESULT_FD + 1, ~0u, 0); // not every C library has the function
 }
 
 __attribute__((noreturn)) static void work(int pipe_end, pid_t agent, worker_run *run, void *ctx)

@@ -160,6 +160,39 @@ bool err_is_like(const struct err *a, const struct err *b)
 	return !*one && !*other && a->kind == b->kind && a->code == b->code;
 }
 
+#define NAME(code) [code] = #code
+
+// For C libraries without strerrorname_np(): what the system calls of Weir return.
+static const char *const names[] = {
+	NAME(EPERM),       NAME(ENOENT),          NAME(ESRCH),        NAME(EINTR),
+	NAME(EIO),         NAME(ENXIO),           NAME(E2BIG),        NAME(ENOEXEC),
+	NAME(EBADF),       NAME(ECHILD),          NAME(EAGAIN),       NAME(ENOMEM),
+	NAME(EACCES),      NAME(EFAULT),          NAME(EBUSY),        NAME(EEXIST),
+	NAME(EXDEV),       NAME(ENODEV),          NAME(ENOTDIR),      NAME(EISDIR),
+	NAME(EINVAL),      NAME(ENFILE),          NAME(EMFILE),       NAME(ENOTTY),
+	NAME(ETXTBSY),     NAME(EFBIG),           NAME(ENOSPC),       NAME(ESPIPE),
+	NAME(EROFS),       NAME(EMLINK),          NAME(EPIPE),        NAME(EDOM),
+	NAME(ERANGE),      NAME(EDEADLK),         NAME(ENAMETOOLONG), NAME(ENOLCK),
+	NAME(ENOSYS),      NAME(ENOTEMPTY),       NAME(ELOOP),        NAME(ENOMSG),
+	NAME(ENODATA),     NAME(ETIME),           NAME(ENOLINK),      NAME(EPROTO),
+	NAME(EBADMSG),     NAME(EOVERFLOW),       NAME(EILSEQ),       NAME(EUSERS),
+	NAME(ENOTSOCK),    NAME(EDESTADDRREQ),    NAME(EMSGSIZE),     NAME(EPROTOTYPE),
+	NAME(ENOPROTOOPT), NAME(EPROTONOSUPPORT), NAME(EOPNOTSUPP),   NAME(EAFNOSUPPORT),
+	NAME(EADDRINUSE),  NAME(EADDRNOTAVAIL),   NAME(ENETDOWN),     NAME(ENETUNREACH),
+	NAME(ENETRESET),   NAME(ECONNABORTED),    NAME(ECONNRESET),   NAME(ENOBUFS),
+	NAME(EISCONN),     NAME(ENOTCONN),        NAME(ETIMEDOUT),    NAME(ECONNREFUSED),
+	NAME(EHOSTDOWN),   NAME(EHOSTUNREACH),    NAME(EALREADY),     NAME(EINPROGRESS),
+	NAME(ESTALE),      NAME(EDQUOT),          NAME(ECANCELED),    NAME(EKEYREJECTED),
+};
+
+// Of glibc alone. Absent, it is NULL.
+const char *strerrorname_np(int code) __attribute__((weak));
+
+const char *err_name_of(int code)
+{
+	return (size_t)code < sizeof(names) / sizeof(*names) ? names[code] : NULL;
+}
+
 const char *err_name(int code)
 {
 	static _Thread_local char unknown[24];
@@ -170,7 +203,7 @@ const char *err_name(int code)
 	if (code == ERRNO_KERNEL_NOTSUPP)
 		return "ENOTSUPP";
 	if (code > 0)
-		name = strerrorname_np(code);
+		name = strerrorname_np ? strerrorname_np(code) : err_name_of(code);
 	if (name)
 		return name;
 	put(unknown, sizeof(unknown), "errno %d", code);

@@ -48,3 +48,5 @@ bool err_is_like(const struct err *a, const struct err *b);
 
 // "ENOENT" for ENOENT or -ENOENT; "errno 4711" when it has no name. Static storage.
 const char *err_name(int code);
+// The same of a positive code where the C library has no names; NULL: not one that Weir meets.
+const char *err_name_of(int code);

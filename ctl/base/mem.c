@@ -3,6 +3,7 @@
 #include "ctl/base/mem.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -98,3 +99,29 @@ int fd_close(int fd)
 	errno = saved;
 	return -1;
 }
+
+// musl has neither.
+#ifdef M_MMAP_THRESHOLD
+
+void mem_trim(void)
+{
+	malloc_trim(0);
+}
+
+void mem_map_from(int bytes)
+{
+	mallopt(M_MMAP_THRESHOLD, bytes);
+}
+
+#else
+
+void mem_trim(void)
+{
+}
+
+void mem_map_from(int bytes)
+{
+	(void)bytes;
+}
+
+#endif

@@ -2,6 +2,7 @@
 // Finds, places, moves, stages and settles the hosts of the overlay.
 #include "ctl/datapath/overlay_lines.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

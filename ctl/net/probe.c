@@ -81,8 +81,7 @@ static bool is_ours(int code)
 
 int probe_fail_errno(struct probe *p, int code)
 {
-	char text[64];
-	const char *words = strerror_r(code, text, sizeof(text));
+	const char *words = strerror(code);
 
 	p->result.unknown = is_ours(code) && !p->ended;
 	// "Connection refused" in the middle of a sentence.

@@ -158,6 +158,11 @@ static void test_cuts_what_is_too_long(void **state)
 static void test_names(void **state)
 {
 	(void)state;
+	for (int code = 1; code < 200; code++)
+		if (err_name_of(code))
+			assert_string_equal(err_name_of(code), strerrorname_np(code));
+	assert_string_equal(err_name_of(E2BIG), "E2BIG");
+	assert_null(err_name_of(4711));
 	assert_string_equal(err_name(ENOENT), "ENOENT");
 	assert_string_equal(err_name(-ENOENT), "ENOENT");
 	assert_string_equal(err_name(EOPNOTSUPP), "EOPNOTSUPP");
