@@ -14,8 +14,8 @@ struct agent;
 
 // In the environment:
 #define CHILD_WITHOUT_LOGIN "WEIR_WITHOUT_LOGIN" // the agent has no login
-#define CHILD_FOR           "WEIR_FOR"   // who asked, if the agent prints the messages
-#define CHILD_TELLS         "WEIR_TELLS" // with -j, its lines go to standard error
+#define CHILD_FOR           "WEIR_FOR"           // who asked, if the agent prints the messages
+#define CHILD_TELLS         "WEIR_TELLS"         // with -j, its lines go to standard error
 
 // --resolver and --resolver-timeout of the agent, for a command that resolves names: at most CHILD_RESOLVER words, and
 // NULL.
