@@ -185,7 +185,7 @@ static const char *const names[] = {
 	NAME(ESTALE),      NAME(EDQUOT),          NAME(ECANCELED),    NAME(EKEYREJECTED),
 };
 
-// Of glibc alone. Absent, it is NULL.
+// Only glibc has it. Without it, it is NULL.
 const char *strerrorname_np(int code) __attribute__((weak));
 
 const char *err_name_of(int code)

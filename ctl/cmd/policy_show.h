@@ -14,7 +14,7 @@ void policy_show_cost(struct context *ctx, const struct candidate *c);
 
 // The notices about a policy whose short program the kernel has refused; nothing if it has not.
 void policy_show_refused(const struct generation_cost *cost);
-// The one about its test program alone; refused: as generation_cost.test_refused.
+// Only the message about its test program; refused: as generation_cost.test_refused.
 void policy_show_test_refused(const char *refused);
 
 // --resolver, --resolver-timeout, and the resolv.conf of the namespace, whose name is in path.

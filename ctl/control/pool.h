@@ -24,7 +24,7 @@ int pool_open(const char *instance, const char *command, struct pool *ret, struc
 // The same for the services of few backends, which pool_take() names: of the others the state has no slots, and a change
 // leaves them alone, unless something has expired there.
 int pool_open_few(const char *instance, const char *command, struct pool *ret, struct err *err);
-// The same for next hops alone: a change is possible during a trial too, nothing is tidied up, and no service has slots.
+// The same only for next hops: a change is possible during a trial too, nothing is tidied up, and no service has slots.
 int pool_open_paths(const char *instance, const char *command, struct pool *ret, struct err *err);
 void pool_close(struct pool *p);
 #define CLEANUP_POOL CLEANUP(pool_close)

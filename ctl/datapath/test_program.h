@@ -13,7 +13,7 @@ struct test_program;
 // i NULL: of a generation without an instance. 0 or -errno with err set.
 int test_program_open(const struct instance *i, const struct generation *g,
 		      struct test_program **ret, struct err *err);
-// Why the kernel refuses the short program as a test program, so that the general one answers alone; "": it does not.
+// Why the kernel refuses the short program as a test program, so that only the general one answers; "": it does not.
 const char *test_program_refused(const struct test_program *t);
 void test_program_free(struct test_program *t);
 void test_program_cleanup(struct test_program **t);
