@@ -22,7 +22,7 @@ struct pool {
 // trial runs, tidies up. ERR_INPUT: the policy has no services. 0 or -errno with err set.
 int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err);
 // The same for the services of few backends, which pool_take() names: of the others the state has no slots, and a change
-// leaves them alone, unless something has expired there.
+// does not touch them, unless something has expired there.
 int pool_open_few(const char *instance, const char *command, struct pool *ret, struct err *err);
 // The same only for next hops: a change is possible during a trial too, nothing is tidied up, and no service has slots.
 int pool_open_paths(const char *instance, const char *command, struct pool *ret, struct err *err);

@@ -153,7 +153,7 @@ static int ask(const struct neigh *n, struct err *err)
 	return code ? cannot_ask(n, code, err) : 0;
 }
 
-// Confirmed entries are left alone: NTF_USE would make permanent ones mortal. A gateway of many is asked once.
+// Confirmed entries stay as they are: NTF_USE would make permanent ones mortal. A gateway of many is asked once.
 static int ask_all(const struct neigh *wanted, size_t n, struct err *err)
 {
 	int code;

@@ -180,7 +180,7 @@ void lb_member_address(const struct lb_member *m, struct addr *ret); // family 0
 // Ends overrides of states that have expired at `wall_s`; those of weights do not expire. Return whether the
 // member changed, and how many did.
 bool lb_member_expire(struct lb_member *m, uint64_t wall_s);
-// Is its ring to be written anew, whatever a command wants? An override or a wait has ended, or it is torn.
+// Is its ring to be written again, whatever a command wants? An override or a wait has ended, or it is torn.
 bool lb_service_is_due(const struct lb_state *b, const struct lb_service *s, uint64_t now,
 		       uint64_t wall_s);
 size_t lb_state_expire(struct lb_state *b, uint64_t wall_s);

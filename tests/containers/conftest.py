@@ -2,7 +2,6 @@
 """Fixtures of the container tests: the pair of the lab, the image, and the engines."""
 
 import contextlib
-import importlib.util
 import os
 import pathlib
 import shutil
@@ -16,17 +15,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAB = ROOT / "tests" / "lab"
 sys.path.insert(0, str(LAB))
 
-from labnet import Weir, run, until  # noqa: E402
+from labnet import Weir, fixtures_of_the_lab, run, until  # noqa: E402
 
 FOLDERS = "/sys/fs/bpf", "/run/weir", "/var/lib/weir"
 CAPABILITIES = "BPF,NET_ADMIN,PERFMON,SYS_ADMIN,NET_RAW,SYS_RESOURCE,IPC_LOCK"
-
-
-def fixtures_of_the_lab():
-    spec = importlib.util.spec_from_file_location("lab_conftest", LAB / "conftest.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 _LAB = fixtures_of_the_lab()

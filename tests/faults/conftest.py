@@ -2,7 +2,6 @@
 """Fixtures of the fault tests: those of the lab, and a lab for each worker."""
 
 import contextlib
-import importlib.util
 import pathlib
 import sys
 
@@ -12,14 +11,7 @@ LAB = pathlib.Path(__file__).resolve().parents[1] / "lab"
 sys.path.insert(0, str(LAB))
 
 import scenario  # noqa: E402
-from labnet import run, running_lab  # noqa: E402
-
-
-def fixtures_of_the_lab():
-    spec = importlib.util.spec_from_file_location("lab_conftest", LAB / "conftest.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from labnet import fixtures_of_the_lab, run, running_lab  # noqa: E402
 
 
 _LAB = fixtures_of_the_lab()

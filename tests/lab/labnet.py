@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import fcntl
+import importlib.util
 import itertools
 import json
 import os
@@ -41,6 +42,14 @@ TP_STATUS_VLAN_TPID_VALID = 0x40
 
 libc = ctypes.CDLL(None, use_errno=True)
 numbers = itertools.count()  # part of unique names
+
+
+def fixtures_of_the_lab():
+    """The module conftest of this folder, for tests in others."""
+    spec = importlib.util.spec_from_file_location("lab_conftest", pathlib.Path(__file__).with_name("conftest.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def run(argv, check=True, timeout=30, **options):
