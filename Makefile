@@ -32,7 +32,7 @@ BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra $(WERROR_FLAG)
 	     -idirafter /usr/include/$(shell uname -m)-linux-gnu
 # No map without its checks.
 XDP_CFLAGS = $(BPF_CFLAGS) -include xdp/lpm.bpf.h
-LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson -lz -lcrypto -levent_extra -levent_core -lmaxminddb
+LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson -lz -levent_extra -levent_core -lmaxminddb
 
 BPF_OBJECTS = $(patsubst xdp/%.bpf.c,$(O)/xdp/%.bpf.o,$(wildcard xdp/*.bpf.c))
 SKELETONS = $(BPF_OBJECTS:.bpf.o=.skel.h)

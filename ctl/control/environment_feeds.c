@@ -123,8 +123,7 @@ bool environment_fits(const struct environment *w, const char *url, const char *
 
 	if (!one || !one->url.sha256)
 		return true;
-	fetch_digest(text, len, digest);
-	return !strcasecmp(digest, one->url.sha256);
+	return !fetch_digest(text, len, digest, NULL) && !strcasecmp(digest, one->url.sha256);
 }
 
 static int keep(const struct environment *w, const struct environment_fetched *one, struct err *err)

@@ -188,10 +188,10 @@ static uint64_t count_entries(const struct policy_url *url, const char *text, si
 static int check_digest(const struct policy_url *url, const char *text, size_t len, struct err *err)
 {
 	char digest[FETCH_DIGEST];
+	int code = url->sha256 ? fetch_digest(text, len, digest, err) : 0;
 
-	fetch_digest(text, len, digest);
-	if (!url->sha256 || !strcasecmp(url->sha256, digest))
-		return 0;
+	if (code || !url->sha256 || !strcasecmp(url->sha256, digest))
+		return code;
 	err_input(err, "'%s' has another digest than it must have", url->url);
 	return err_hint(err, "sha256 \"%s\"", digest);
 }

@@ -69,7 +69,7 @@ static int add_time_servers(struct guard *g, struct err *err)
 	CLEANUP_FREE struct socket_info *sockets = NULL;
 	size_t n = 0;
 	struct err why = {0};
-	int code = sockdiag_connected(&sockets, &n, &why);
+	int code = sockdiag_udp(&sockets, &n, &why);
 
 	if (code && !sockdiag_missing(code)) {
 		*err = why;

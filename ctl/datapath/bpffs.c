@@ -53,11 +53,16 @@ static bool is_bpffs(const char *path)
 	return !statfs(path, &fs) && (unsigned long)fs.f_type == BPF_FS_MAGIC;
 }
 
+static bool is_inode(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 static bool same_inode(const char *a, const char *b)
 {
 	struct stat x, y;
 
-	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return !stat(a, &x) && !stat(b, &y) && is_inode(&x, &y);
 }
 
 static int refuse_private_mount(struct err *err)
@@ -89,29 +94,38 @@ static uint32_t parent_of(uint32_t pid)
 	return num_parse_u32(field, strcspn(field, " "), 1, UINT32_MAX, &parent) ? 0 : parent;
 }
 
-// Does this process see another BPF file system than an ancestor in another mount namespace?
-static bool cut_off_from(uint32_t pid)
+// Does this process, in the mount namespace `own`, see another BPF file system than an ancestor in another one?
+static bool cut_off_from(uint32_t pid, const struct stat *own)
 {
 	CLEANUP_FREE char *ns = mem_printf("/proc/%u/ns/mnt", pid);
-	CLEANUP_FREE char *bpffs = mem_printf("/proc/%u/root%s", pid, BPFFS_MOUNT);
+	CLEANUP_FREE char *bpffs = NULL;
+	struct stat st;
 
-	return !access(ns, R_OK) && !access(bpffs, F_OK) && !same_inode("/proc/self/ns/mnt", ns) &&
-	       !same_inode(BPFFS_MOUNT, bpffs);
+	if (stat(ns, &st) || is_inode(&st, own))
+		return false;
+	bpffs = mem_printf("/proc/%u/root%s", pid, BPFFS_MOUNT);
+	return !access(bpffs, F_OK) && !same_inode(BPFFS_MOUNT, bpffs);
 }
 
 static bool in_private_mount(void)
 {
 	uint32_t pid = (uint32_t)getpid();
+	struct stat own, init;
 
+	if (stat("/proc/self/ns/mnt", &own) ||
+	    (!stat("/proc/1/ns/mnt", &init) && is_inode(&init, &own)))
+		return false;
 	while ((pid = parent_of(pid)))
-		if (cut_off_from(pid))
+		if (cut_off_from(pid, &own))
 			return true;
 	return false;
 }
 
+// A kernel that has instances has loaded programs: it need not load another one to show that it can.
 int bpffs_ready(struct err *err)
 {
-	int code = probe_kernel(err);
+	bool used = is_bpffs(BPFFS_MOUNT) && file_exists(BPFFS_ROOT);
+	int code = used ? probe_machine(err) : probe_kernel(err);
 
 	if (code)
 		return code;

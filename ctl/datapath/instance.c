@@ -21,6 +21,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/netns.h"
 #include "ctl/datapath/overlay_shards.h"
+#include "ctl/datapath/probe.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -289,6 +290,14 @@ static int read_meta(struct instance *i, int fd, struct err *err)
 		       : 0;
 }
 
+// Where nothing works, the probe of the kernel has the better sentence.
+static int without_meta(int code, struct err *err)
+{
+	int refused = probe_kernel(err);
+
+	return refused ? refused : code;
+}
+
 static int check_meta(struct instance *i, struct err *err)
 {
 	CLEANUP_FD int fd = -1;
@@ -301,7 +310,7 @@ static int check_meta(struct instance *i, struct err *err)
 		return -ENOENT;
 	}
 	if (code)
-		return code;
+		return without_meta(code, err);
 	if ((code = read_meta(i, fd, err)) || (code = instance_netns(&cookie, &inode, err)))
 		return code;
 	return cookie != i->meta.netns_cookie ? other_netns(i, err) : 0;

@@ -88,7 +88,7 @@ static int load_probe(void)
 }
 
 // Others were never tried: a machine may reorder writes too, lack a JIT compiler, or have the other byte order.
-static int probe_machine(struct err *err)
+int probe_machine(struct err *err)
 {
 	static const char *const known[] = {"x86_64", "aarch64"};
 	struct utsname uts;

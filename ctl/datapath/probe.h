@@ -9,6 +9,8 @@
 // Can Weir run here: the machine, the bpf system call, the privilege, and XDP with multi-buffer packets (5.18)?
 // 0 or -errno with err set (ERR_SYSTEM): another machine, no BPF, no privilege, kernel too old.
 int probe_kernel(struct err *err);
+// Only the machine.
+int probe_machine(struct err *err);
 
 // Are BPF programs compiled to machine code here? False also if they cannot be loaded.
 bool probe_jit(void);

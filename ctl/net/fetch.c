@@ -8,7 +8,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +15,7 @@
 #include "ctl/base/addr.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
+#include "ctl/net/crypto.h"
 #include "ctl/net/curl_calls.h"
 #include "ctl/net/curl_loop.h"
 #include "ctl/net/dns_loop.h"
@@ -66,15 +66,16 @@ void fetch_result_free(struct fetch_result *r)
 	*r = (struct fetch_result){0};
 }
 
-void fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST])
+int fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST], struct err *err)
 {
-	unsigned char digest[EVP_MAX_MD_SIZE];
-	unsigned n = 0;
+	unsigned char digest[CRYPTO_SHA256];
+	int code = crypto_sha256(text, len, digest, err);
 
-	if (!EVP_Digest(text, len, digest, &n, EVP_sha256(), NULL))
-		mem_exhausted();
-	for (unsigned i = 0; i < n && 2 * i + 2 < FETCH_DIGEST; i++)
+	if (code)
+		return code;
+	for (size_t i = 0; i < sizeof(digest); i++)
 		snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+	return 0;
 }
 
 static int64_t now_ms(void)

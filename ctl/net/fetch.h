@@ -35,7 +35,8 @@ struct fetch_result {
 void fetch_result_free(struct fetch_result *r);
 
 #define FETCH_DIGEST 65 // of SHA-256 in hexadecimal, with the final NUL
-void fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST]);
+// 0 or -errno with err set.
+int fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST], struct err *err);
 
 // NULL, or what is wrong with a URL: "is not an http or https URL".
 const char *fetch_url_problem(const char *url);

@@ -7,6 +7,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/pattern.h"
+#include "ctl/net/crypto.h"
 #include "ctl/net/probe_parts.h"
 
 // ---- the request --------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ static void fail_certificate(struct probe *p)
 	if (reason == X509_V_OK || reason == X509_V_ERR_UNSPECIFIED)
 		probe_fail(p, "bad certificate: not valid for '%.44s'", name);
 	else
-		probe_fail(p, "bad certificate: %s", X509_verify_cert_error_string(reason));
+		probe_fail(p, "bad certificate: %s", crypto_certificate_error(reason));
 }
 
 static void fail(struct probe *p, CURLcode code)

@@ -68,23 +68,53 @@ static int request_sockets(uint8_t family, uint8_t proto, struct sockdiag_socket
 	return netlink_request(NETLINK_SOCK_DIAG, nlh, visit_socket, s);
 }
 
-int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
-{
-	static const uint8_t families[] = {AF_INET, AF_INET6};
-	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
+static const uint8_t families[] = {AF_INET, AF_INET6};
 
+static int give(struct sockdiag_sockets *s, struct socket_info **ret, size_t *ret_n)
+{
+	*ret_n = s->found.n;
+	*ret = TAKE_PTR(s->found.at);
+	return 0;
+}
+
+static int request_tcp(struct sockdiag_sockets *s, struct err *err)
+{
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-		int code = request_sockets(families[i], IPPROTO_TCP, &s);
+		int code = request_sockets(families[i], IPPROTO_TCP, s);
 
 		if (code)
 			return err_system(err, -code, "cannot list the TCP connections");
-		code = request_sockets(families[i], IPPROTO_UDP, &s);
+	}
+	return 0;
+}
+
+static int request_udp(struct sockdiag_sockets *s, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
+		int code = request_sockets(families[i], IPPROTO_UDP, s);
+
 		if (code && code != -ENOENT)
 			return err_system(err, -code, "cannot list the UDP sockets");
 	}
-	*ret_n = s.found.n;
-	*ret = TAKE_PTR(s.found.at);
 	return 0;
+}
+
+int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
+	int code = request_tcp(&s, err);
+
+	if (code || (code = request_udp(&s, err)))
+		return code;
+	return give(&s, ret, ret_n);
+}
+
+int sockdiag_udp(struct socket_info **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
+	int code = request_udp(&s, err);
+
+	return code ? code : give(&s, ret, ret_n);
 }
 
 // Without NETLINK_SOCK_DIAG the socket is refused, without inet_diag or tcp_diag the request.
