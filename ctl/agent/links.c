@@ -19,13 +19,13 @@
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/bringup.h"
+#include "ctl/control/devices.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/pool.h"
 #include "ctl/control/reattach.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
-#include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/net/loop.h"
 #include "ctl/net/monitor.h"
@@ -318,15 +318,18 @@ static int look_at_paths(struct links_part *l, struct links_found *ret, struct e
 static int look_at_devices(struct links_part *l, const struct instance *i, struct links_found *ret,
 			   struct err *err)
 {
-	CLEANUP_FREE struct link *links = NULL;
-	size_t n;
-	int code = link_list(&links, &n, err);
+	CLEANUP_DEVICES struct devices devices = {0};
+	int code = devices_read(i, &devices, err);
 
 	if (code)
 		return code;
-	compare_devices(l, links, n);
-	ret->stale = macs_stale(i);
-	return reattach_find(i, links, n, is_new, l, &ret->devices, err);
+	if (devices.unlisted.kind) {
+		*err = devices.unlisted;
+		return -err->code;
+	}
+	compare_devices(l, devices.links, devices.n_links);
+	ret->stale = macs_stale(i, &devices);
+	return reattach_find(i, devices.links, devices.n_links, is_new, l, &ret->devices, err);
 }
 
 static int look_at_instance(struct links_part *l, struct links_found *ret, struct err *err)

@@ -126,14 +126,16 @@ static size_t take_lines(struct each *e)
 
 // ---- applying -------------------------------------------------------------------------------------
 
-static void report(struct each *e, struct each_line *line, const struct store *store)
+// The devices are those after the change, for all lines that were applied together.
+static void report(struct each *e, struct each_line *line, const struct store *store,
+		   const struct devices *devices)
 {
 	const struct batch_line *done = line->batch.lines.at[0];
 	struct out *o = e->ctx->out;
 
 	batch_describe(&line->result, done, store, o);
 	text_add(&line->result, " on ");
-	show_interfaces(&line->result, store->instance, o, &line->answer);
+	show_devices(&line->result, devices, o, &line->answer);
 	if (done->verb->removes)
 		unblocking_report_left(&done->unblocking, o, &line->answer);
 }
@@ -159,24 +161,33 @@ static void print_answer(struct each *e, const struct each_line *line)
 	out_next_document(o);
 }
 
-static void answer(struct each *e, struct each_line *line, const struct store *store)
+static void answer(struct each *e, struct each_line *line, const struct store *store,
+		   const struct devices *devices)
 {
 	out_set_u64(e->ctx->out, "line", line->number);
 	if (store && !line->answer.kind)
-		report(e, line, store);
+		report(e, line, store, devices);
 	print_answer(e, line);
+}
+
+static void look(const struct store *store, struct devices *ret)
+{
+	if (store)
+		devices_read(store->instance, ret, &ret->unknown);
 }
 
 static void answer_alone(struct each *e, struct each_line *line)
 {
 	CLEANUP_STORE struct store *store = NULL;
+	CLEANUP_DEVICES struct devices devices = {0};
 	struct batch *b = &line->batch;
 
 	if (!b->failed)
 		batch_check(b);
 	if (!b->failed)
 		batch_apply(b, &store, &line->answer);
-	answer(e, line, store);
+	look(store, &devices);
+	answer(e, line, store, &devices);
 }
 
 // It waits for no name server and no file, and concerns few entries.
@@ -211,6 +222,7 @@ static bool apply_together(struct batch *b, struct store **ret_store)
 static void answer_together(struct each *e, struct each_line *lines, size_t n)
 {
 	CLEANUP_STORE struct store *store = NULL;
+	CLEANUP_DEVICES struct devices devices = {0};
 	struct batch b = new_batch(e);
 	bool done;
 
@@ -219,9 +231,10 @@ static void answer_together(struct each *e, struct each_line *lines, size_t n)
 	done = apply_together(&b, &store);
 	b.lines.n = 0; // they belong to their own batches
 	batch_free(&b);
+	look(store, &devices);
 	for (size_t l = 0; l < n; l++) {
 		if (done) {
-			answer(e, &lines[l], store);
+			answer(e, &lines[l], store, &devices);
 			continue;
 		}
 		read_line(e, &lines[l]);

@@ -10,10 +10,10 @@
 #include "ctl/cmd/show.h"
 #include "ctl/control/attachments.h"
 #include "ctl/control/bringup.h"
+#include "ctl/control/devices.h"
 #include "ctl/control/parting.h"
 #include "ctl/control/recover.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/device.h"
 #include "ctl/datapath/instance_create.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/lock.h"
@@ -146,13 +146,14 @@ static int detach_force(struct context *ctx, struct err *err)
 
 static int open_existing(struct context *ctx, struct bringup *b, struct err *err)
 {
+	CLEANUP_DEVICES struct devices devices = {0};
 	int code = lock_take(ctx->instance, ctx->line, &b->lock, err);
 
 	if (code)
 		return code;
 	if ((code = instance_open(ctx->instance, &b->instance, err)))
 		return code;
-	return device_sync(b->instance, err);
+	return devices_sync(b->instance, &devices, err);
 }
 
 static bool is_named(const struct args *args, const char *ifname)

@@ -23,7 +23,6 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/decap.h"
 #include "ctl/datapath/device.h"
-#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/percpu.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/sharing.h"
@@ -105,28 +104,22 @@ static void check_bpffs(struct doctor *d)
 		find(d, FINE, "bpffs", "", "mounted at %s", BPFFS_MOUNT);
 }
 
-static void check_iface(struct doctor *d, uint32_t number)
+static void check_iface(struct doctor *d, const struct device *device)
 {
-	CLEANUP_FREE char *mend = NULL;
-	struct device device;
-	struct err err = {0};
+	CLEANUP_FREE char *mend = mem_printf("weir attach %s", device->iface.name);
 
-	if (device_read(d->instance, number, &device, &err)) {
-		find(d, PROBLEM, "instance", err.hint, "%s", err.text);
-		return;
-	}
-	mend = mem_printf("weir attach %s", device.iface.name);
-	if (device_is_open(&device))
-		find(d, PROBLEM, device.iface.name, mend, "Weir is not attached: all packets pass");
+	if (device_is_open(device))
+		find(d, PROBLEM, device->iface.name, mend,
+		     "Weir is not attached: all packets pass");
 }
 
 // To the kernel, the program is attached.
-static void check_unseen(struct doctor *d)
+static void check_unseen(struct doctor *d, const struct devices *devices)
 {
 	const struct timespec pause = {.tv_nsec = SAMPLE_MS * 1000000};
 	struct unseen_watch w;
 
-	unseen_choose(d->instance, &w);
+	unseen_choose(d->instance, devices, &w);
 	if (!w.ifaces)
 		return;
 	unseen_look(d->instance, &w);
@@ -135,13 +128,26 @@ static void check_unseen(struct doctor *d)
 	unseen_wait(d->instance, &w);
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		CLEANUP_UNSEEN struct unseen_finding f = {0};
-		struct iface iface;
+		const char *name = devices->at[n].iface.name;
 
-		if (!unseen_is_certain(&w.at[n]) || instance_iface(d->instance, n, &iface, NULL))
+		if (!unseen_is_certain(&w.at[n]))
 			continue;
-		f = unseen_finding(iface.name);
-		find(d, PROBLEM, iface.name, f.mend, "%s", f.text);
+		f = unseen_finding(name);
+		find(d, PROBLEM, name, f.mend, "%s", f.text);
 	}
+}
+
+static void check_devices(struct doctor *d)
+{
+	CLEANUP_DEVICES struct devices devices = {0};
+	const struct err *err = &devices.unknown;
+
+	devices_read(d->instance, &devices, &devices.unknown);
+	if (err->kind)
+		find(d, PROBLEM, "instance", err->hint, "%s", err->text);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		check_iface(d, &devices.at[n]);
+	check_unseen(d, &devices);
 }
 
 static void check_instance(struct doctor *d)
@@ -159,9 +165,7 @@ static void check_instance(struct doctor *d)
 		find(d, PROBLEM, "instance", err.hint, "%s", err.text);
 		return;
 	}
-	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		check_iface(d, n);
-	check_unseen(d);
+	check_devices(d);
 }
 
 // Devices that carry the traffic of services: reports those that may lose frames, and those that have.

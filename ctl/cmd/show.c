@@ -80,35 +80,6 @@ void show_moved(struct text *t, const struct device *d)
 		text_add(t, "another network namespace");
 }
 
-// Where the interfaces of an instance are now.
-struct places {
-	struct device *at;
-	size_t n, cap;
-};
-
-static void places_free(struct places *p)
-{
-	vec_free(p);
-}
-
-// number 0: all.
-static int read_places(const struct instance *i, uint32_t number, struct places *ret,
-		       struct err *err)
-{
-	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
-		struct device d;
-		int code;
-
-		if (number && n != number)
-			continue;
-		if ((code = device_read(i, n, &d, err)))
-			return code;
-		if (d.state != DEVICE_FREE)
-			vec_push(ret, d);
-	}
-	return 0;
-}
-
 static bool is_held(const struct device *d)
 {
 	return d->state == DEVICE_HELD || d->state == DEVICE_MOVED;
@@ -120,13 +91,15 @@ static bool is_there(const struct device *d)
 }
 
 // Adds the names of the interfaces for which is() answers `wanted`; returns how many.
-static size_t add_names(struct text *t, const struct places *p, bool (*is)(const struct device *),
-			bool wanted, struct out *o)
+static size_t add_names(struct text *t, const struct devices *all,
+			bool (*is)(const struct device *), bool wanted, struct out *o)
 {
 	size_t n = 0;
 
-	vec_each (p, d) {
-		if (is(d) != wanted)
+	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
+		const struct device *d = &all->at[number];
+
+		if (d->state == DEVICE_FREE || is(d) != wanted)
 			continue;
 		text_addf(t, "%s%s", n++ ? " " : "", d->iface.name);
 		if (o)
@@ -140,17 +113,17 @@ static size_t add_names(struct text *t, const struct places *p, bool (*is)(const
 	return n;
 }
 
-static int judge_places(const struct places *p, struct err *err)
+static int judge_places(const struct devices *all, struct err *err)
 {
 	struct text names = {0}, none = {0};
 	size_t gone;
 
-	if (add_names(&names, p, device_is_open, true, NULL)) {
+	if (add_names(&names, all, device_is_open, true, NULL)) {
 		err_refused(err, "Weir is not attached to %s: everything passes there",
 			    text_get(&names));
 		err_hint(err, "weir attach %s", text_get(&names));
-	} else if (!add_names(&none, p, is_held, true, NULL) &&
-		   (gone = add_names(&names, p, is_there, false, NULL))) {
+	} else if (!add_names(&none, all, is_held, true, NULL) &&
+		   (gone = add_names(&names, all, is_there, false, NULL))) {
 		err_refused(err, "Weir is not attached to any interface: %s no longer %s",
 			    text_get(&names), num_plural(gone, "exists", "exist"));
 		err_hint(err, "weir attach IFACE");
@@ -160,37 +133,51 @@ static int judge_places(const struct places *p, struct err *err)
 	return err->kind ? -EPERM : 0;
 }
 
-static void set_open(struct out *o, const struct places *p)
+static void set_open(struct out *o, const struct devices *all)
 {
 	struct text names = {0};
 
 	out_array(o, "open");
-	add_names(&names, p, device_is_open, true, o);
+	add_names(&names, all, device_is_open, true, o);
 	out_end(o);
 	text_free(&names);
 }
 
-int show_interfaces(struct text *t, const struct instance *i, struct out *o, struct err *err)
+static int judge(const struct devices *all, struct err *err)
 {
-	CLEANUP(places_free) struct places p = {0};
-	int code = read_places(i, 0, &p, err);
+	if (!all->unknown.kind)
+		return judge_places(all, err);
+	*err = all->unknown;
+	return -err->code;
+}
 
+int show_devices(struct text *t, const struct devices *all, struct out *o, struct err *err)
+{
 	out_array(o, "interfaces");
-	if (!add_names(t, &p, is_held, true, o))
+	if (!add_names(t, all, is_held, true, o))
 		text_add(t, "no interface");
 	out_end(o);
-	set_open(o, &p);
-	return code ? code : judge_places(&p, err);
+	set_open(o, all);
+	return judge(all, err);
+}
+
+int show_interfaces(struct text *t, const struct instance *i, struct out *o, struct err *err)
+{
+	CLEANUP_DEVICES struct devices devices = {0};
+
+	devices_read(i, &devices, &devices.unknown);
+	return show_devices(t, &devices, o, err);
 }
 
 int show_open(const struct instance *i, uint32_t number, struct out *o, struct err *err)
 {
-	CLEANUP(places_free) struct places p = {0};
-	int code = read_places(i, number, &p, err);
+	CLEANUP_DEVICES struct devices devices = {0};
+	int code = number ? device_read(i, number, &devices.at[iface_index(number)], err)
+			  : devices_read(i, &devices, err);
 
 	if (o)
-		set_open(o, &p);
-	return code ? code : judge_places(&p, err);
+		set_open(o, &devices);
+	return code ? code : judge(&devices, err);
 }
 
 int show_open_in(const char *instance, struct out *o, struct err *err)

@@ -4,8 +4,8 @@
 
 #include "ctl/base/text.h"
 #include "ctl/cmd/out.h"
+#include "ctl/control/devices.h"
 #include "ctl/control/store.h"
-#include "ctl/datapath/device.h"
 
 // "block from", "allow to".
 const char *kind_text(uint8_t kind);
@@ -21,6 +21,8 @@ void show_time(struct text *t, uint64_t wall_s, uint64_t now_s);
 // of the open object, and as "open" those of the instance that do not run it. If there are such, or if none runs it,
 // ERR_REFUSED with a hint; -errno if the kernel cannot be asked.
 int show_interfaces(struct text *t, const struct instance *i, struct out *o, struct err *err);
+// The same of what has been read.
+int show_devices(struct text *t, const struct devices *all, struct out *o, struct err *err);
 // The same without names, for the interface with this number, or all with 0; o may be NULL, else "open" is set.
 int show_open(const struct instance *i, uint32_t number, struct out *o, struct err *err);
 int show_open_in(const char *instance, struct out *o, struct err *err);

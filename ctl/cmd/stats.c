@@ -8,9 +8,9 @@
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/stats_owners.h"
+#include "ctl/control/devices.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
-#include "ctl/datapath/instance_ifaces.h"
 
 static void show_counter(struct context *ctx, const char *iface, enum weir_reason reason,
 			 const struct counter *c)
@@ -38,17 +38,27 @@ static void show_sums(struct context *ctx, const struct args *args, const struct
 	}
 }
 
-static void show_ifaces(struct context *ctx, const struct instance *i, const struct counters *c)
+static void show_iface(struct context *ctx, const char *name, const struct counters *c,
+		       uint32_t number)
 {
-	for (uint32_t n = 0; n < WEIR_IFACES; n++) {
-		struct iface iface = {.name = "(other)", .state = IFACE_ATTACHED};
+	for (enum weir_reason r = 0; r < WEIR_REASON_COUNT; r++)
+		if (c->at[number][r].packets)
+			show_counter(ctx, name, r, &c->at[number][r]);
+}
 
-		if ((n && instance_iface(i, n, &iface, NULL)) || iface.state == IFACE_FREE)
-			continue;
-		for (enum weir_reason r = 0; r < WEIR_REASON_COUNT; r++)
-			if (c->at[n][r].packets)
-				show_counter(ctx, iface.name, r, &c->at[n][r]);
-	}
+static int show_ifaces(struct context *ctx, const struct instance *i, const struct counters *c,
+		       struct err *err)
+{
+	CLEANUP_DEVICES struct devices devices = {0};
+	int code = devices_read(i, &devices, err);
+
+	if (code)
+		return code;
+	show_iface(ctx, "(other)", c, 0);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (devices.at[n].state != DEVICE_FREE)
+			show_iface(ctx, devices.at[n].iface.name, c, n);
+	return 0;
 }
 
 static void show_tallies(struct context *ctx, const struct args *args, const struct counters *c)
@@ -84,10 +94,12 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_table(ctx->out, "counters");
 	if (args_has(args, "interfaces"))
-		show_ifaces(ctx, i, counters);
+		code = show_ifaces(ctx, i, counters, err);
 	else
 		show_sums(ctx, args, counters);
 	out_table_end(ctx->out);
+	if (code)
+		return code;
 	show_tallies(ctx, args, counters);
 	if ((code = rules_show(ctx, i, err)))
 		return code;

@@ -22,7 +22,6 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
-#include "ctl/datapath/device.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/reach.h"
@@ -41,7 +40,7 @@ struct status {
 	size_t alarms;
 	struct generation_about *about; // of the active policy
 	struct reach reach;             // of the active policy
-	struct device devices[WEIR_IFACES];
+	struct devices devices;
 	size_t set_used[POLICY_SETS_MAX];
 	struct pool pool; // of its services
 	struct presence agent;
@@ -70,7 +69,7 @@ static int sample(struct status *s, struct err *err)
 	struct timespec a, b;
 	int code;
 
-	unseen_choose(s->instance, &s->unseen);
+	unseen_choose(s->instance, &s->devices, &s->unseen);
 	unseen_look(s->instance, &s->unseen);
 	clock_gettime(CLOCK_MONOTONIC, &a);
 	if ((code = counters_read(s->instance, s->before, err)))
@@ -134,7 +133,7 @@ static bool is_here(const struct device *d)
 // Without our program on the device, nothing applies there.
 static enum reach_what what_applies(const struct status *s, uint32_t number)
 {
-	enum device_state state = s->devices[number].state;
+	enum device_state state = s->devices.at[number].state;
 
 	return state == DEVICE_HELD || state == DEVICE_MOVED ? reach_what(&s->reach, number)
 							     : REACH_NOTHING;
@@ -186,21 +185,20 @@ static void show_iface(struct status *s, uint32_t number, const struct device *d
 
 static int read_devices(struct status *s, struct err *err)
 {
-	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
-		int code = device_read(s->instance, n, &s->devices[n], err);
+	int code = devices_read(s->instance, &s->devices, err);
 
-		if (code)
-			return code;
-	}
-	return 0;
+	if (code || !s->devices.unknown.kind)
+		return code;
+	*err = s->devices.unknown;
+	return -err->code;
 }
 
 static void show_ifaces(struct status *s)
 {
 	out_array(s->ctx->out, "interfaces");
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (s->devices[n].state != DEVICE_FREE)
-			show_iface(s, n, &s->devices[n]);
+		if (s->devices.at[n].state != DEVICE_FREE)
+			show_iface(s, n, &s->devices.at[n]);
 	out_end(s->ctx->out);
 }
 
@@ -296,8 +294,8 @@ static void alarm_index(struct status *s, uint32_t number, const struct device *
 		alarm_add(s,
 			  "'%s' has the index that '%s' has in another network namespace: its "
 			  "packets are treated and counted as those of '%s' (weir detach %s)",
-			  d->iface.name, s->devices[known].iface.name, s->devices[known].iface.name,
-			  d->iface.name);
+			  d->iface.name, s->devices.at[known].iface.name,
+			  s->devices.at[known].iface.name, d->iface.name);
 	else
 		alarm_add(
 			s,
@@ -308,7 +306,7 @@ static void alarm_index(struct status *s, uint32_t number, const struct device *
 
 static void alarm_iface(struct status *s, uint32_t number)
 {
-	const struct device *d = &s->devices[number];
+	const struct device *d = &s->devices.at[number];
 	uint64_t until = s->instance->knobs->bypass_until[number];
 	num_text left;
 
@@ -330,7 +328,7 @@ static void alarm_iface(struct status *s, uint32_t number)
 // An open interface has an alarm already, with the same remedy.
 static void alarm_macs(struct status *s)
 {
-	const struct device *d = &s->devices[macs_stale(s->instance)];
+	const struct device *d = &s->devices.at[macs_stale(s->instance, &s->devices)];
 
 	if (d->state == DEVICE_HELD)
 		alarm_add(s,
@@ -400,7 +398,7 @@ static void show_alarms(struct status *s)
 	status_names_alarms(s->ctx, s->about->revision, alarm_add, s);
 	alarm_macs(s);
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
-		if (s->devices[number].state != DEVICE_FREE)
+		if (s->devices.at[number].state != DEVICE_FREE)
 			alarm_iface(s, number);
 	for (uint32_t set = 0; set < s->about->n_sets; set++)
 		alarm_set(s, &s->about->sets[set], s->set_used[set]);
@@ -499,10 +497,10 @@ static void add_where(const struct status *s, const char *before, enum reach_wha
 	bool first = true;
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
-		if (s->devices[n].state == DEVICE_FREE || s->devices[n].state == DEVICE_GONE ||
-		    what_applies(s, n) != what)
+		if (s->devices.at[n].state == DEVICE_FREE ||
+		    s->devices.at[n].state == DEVICE_GONE || what_applies(s, n) != what)
 			continue;
-		text_addf(t, "%s %s", first ? before : "", s->devices[n].iface.name);
+		text_addf(t, "%s %s", first ? before : "", s->devices.at[n].iface.name);
 		first = false;
 	}
 }
@@ -597,6 +595,7 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	show_alarms(&s);
 	pool_close(&s.pool);
 	presence_free(&s.agent);
+	devices_free(&s.devices);
 	if (!s.alarms)
 		return 0;
 	code = err_refused(err, "%zu %s", s.alarms, num_plural(s.alarms, "alarm", "alarms"));

@@ -7,11 +7,11 @@
 
 #include "ctl/control/apply.h"
 #include "ctl/control/bringup.h"
+#include "ctl/control/devices.h"
 #include "ctl/control/lb_apply.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/recover.h"
 #include "ctl/datapath/commit.h"
-#include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 
 struct trial {
@@ -45,6 +45,7 @@ static int forget_confirmed(const struct instance *i, uint32_t generation, const
 static int trial_open(const char *instance, const char *command, enum weir_prog keeps,
 		      struct trial *t, struct err *err)
 {
+	CLEANUP_DEVICES struct devices devices = {0};
 	struct instance **i = &t->bringup.instance;
 	int code;
 
@@ -53,7 +54,7 @@ static int trial_open(const char *instance, const char *command, enum weir_prog 
 		return code;
 	if ((code = instance_open(instance, i, err)))
 		return code;
-	if ((code = device_sync(*i, err)))
+	if ((code = devices_sync(*i, &devices, err)))
 		return code;
 	if ((code = recover_record(*i, err)))
 		return code;

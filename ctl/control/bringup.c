@@ -111,13 +111,14 @@ static int check_size(const struct bringup *b, uint32_t max_entries, struct err 
 
 static int open_running(struct bringup *b, const char *name, uint32_t max_entries, struct err *err)
 {
+	CLEANUP_DEVICES struct devices devices = {0};
 	int code = instance_open(name, &b->instance, err);
 
 	if (code)
 		return code;
 	if ((code = check_size(b, max_entries, err)))
 		return code;
-	if ((code = device_sync(b->instance, err)))
+	if ((code = devices_sync(b->instance, &devices, err)))
 		return code;
 	if ((code = recover_trial(b->instance, err)))
 		return code;

@@ -10,7 +10,6 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
-#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/own.h"
 #include "ctl/datapath/stations.h"
 #include "ctl/net/link.h"
@@ -32,6 +31,7 @@ struct tower {
 	const struct link *links;
 	size_t n;
 	bool *in;     // by place in links: the interface, or a device above it
+	bool any6;    // the switch that forwards IPv6 on all devices
 	bool foreign; // some switch above it takes frames by rules of its own
 };
 
@@ -119,20 +119,23 @@ static void add_tower(struct stations *ret, const struct tower *t, const struct 
 			add(ret, from, &t->links[n], number);
 }
 
+static bool forwards(const struct link *link, uint8_t family)
+{
+	return family == 4 ? link->forwards4 : link->forwards6;
+}
+
 // A device that forwards packets of the family: the interface, whose members may not, or one above it. Whether
 // IPv6 is forwarded, the switch for all says, and that of a device only what it tells its link; so any that says
 // yes will do.
 static uint32_t forwarder(const struct tower *t, const struct link *base, uint8_t family)
 {
-	bool any = family == 6 && route_forwards_on(family, "all");
-
-	if (route_forwards_on(family, base->name))
+	if (forwards(base, family))
 		return base->index;
 	for (size_t n = 0; n < t->n; n++)
-		if (t->in[n] && route_forwards_on(family, t->links[n].name))
+		if (t->in[n] && forwards(&t->links[n], family))
 			return t->links[n].index;
-	for (size_t n = 0; any && n < t->n; n++)
-		if (route_forwards_on(family, t->links[n].name))
+	for (size_t n = 0; t->any6 && family == 6 && n < t->n; n++)
+		if (forwards(&t->links[n], family))
 			return t->links[n].index;
 	return 0;
 }
@@ -190,13 +193,14 @@ static void forget_members(struct above *a)
 		memset(a->members, 0, sizeof(a->members));
 }
 
-static void find_interface(const struct link *links, size_t n, uint32_t ifindex, uint32_t number,
+static void find_interface(const struct devices *d, uint32_t ifindex, uint32_t number, bool any6,
 			   struct above *ret)
 {
-	CLEANUP_FREE bool *in = mem_zalloc(n ? n : 1, sizeof(*in));
-	struct tower t = {links, n, in, false};
+	CLEANUP_FREE bool *in = mem_zalloc(d->n_links ? d->n_links : 1, sizeof(*in));
+	const struct link *links = d->links;
+	struct tower t = {links, d->n_links, in, any6, false};
 
-	for (size_t base = 0; base < n; base++) {
+	for (size_t base = 0; base < d->n_links; base++) {
 		if (links[base].index != ifindex)
 			continue;
 		in[base] = true;
@@ -213,23 +217,21 @@ static void find_interface(const struct link *links, size_t n, uint32_t ifindex,
 	}
 }
 
-static int find_all(const struct instance *i, struct above *ret, struct err *err)
+static int find_all(const struct devices *d, struct above *ret, struct err *err)
 {
-	CLEANUP_FREE struct link *links = NULL;
+	bool any6 = route_forwards_on(6, "all");
 	uint64_t numbers = 0;
-	struct iface iface;
-	size_t n = 0;
-	int code = link_list(&links, &n, err);
 
-	if (code)
-		return code;
+	if (d->unlisted.kind) {
+		if (err)
+			*err = d->unlisted;
+		return -d->unlisted.code;
+	}
 	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
-		if ((code = instance_iface(i, number, &iface, err)))
-			return code;
-		if (iface.state == IFACE_FREE)
+		if (d->at[number].state == DEVICE_FREE)
 			continue;
 		numbers |= 1ull << number;
-		find_interface(links, n, iface.ifindex, number, ret);
+		find_interface(d, d->at[number].iface.ifindex, number, any6, ret);
 	}
 	// The only interface is the one that frames come in on, whatever its index has become.
 	if (numbers && !(numbers & (numbers - 1)) && !ret->iface_rest)
@@ -295,11 +297,11 @@ static int refresh_own(const struct instance *i, struct err *err)
 	return own_write(i, all.at, all.n, err);
 }
 
-int macs_refresh(const struct instance *i, struct err *err)
+int macs_write(const struct instance *i, const struct devices *devices, struct err *err)
 {
 	CLEANUP(above_free) struct above want = {0};
 	CLEANUP_STATIONS struct stations there = {0};
-	int code = find_all(i, &want, err);
+	int code = find_all(devices, &want, err);
 
 	if (code)
 		return code;
@@ -310,6 +312,14 @@ int macs_refresh(const struct instance *i, struct err *err)
 	if ((code = refresh_own(i, err)))
 		return code;
 	return stations_equal(&want.stations, &there) ? 0 : stations_write(i, &want.stations, err);
+}
+
+int macs_refresh(const struct instance *i, struct err *err)
+{
+	CLEANUP_DEVICES struct devices devices = {0};
+	int code = devices_read(i, &devices, err);
+
+	return code ? code : macs_write(i, &devices, err);
 }
 
 // The bond that has a member which the datapath does not know as its own; 0: none.
@@ -328,13 +338,13 @@ static void of_number(const struct stations *all, uint32_t number, struct statio
 			vec_push(ret, *one);
 }
 
-uint32_t macs_stale(const struct instance *i)
+uint32_t macs_stale(const struct instance *i, const struct devices *devices)
 {
 	CLEANUP(above_free) struct above want = {0};
 	CLEANUP_STATIONS struct stations there = {0};
 	uint32_t found = 0;
 
-	if (find_all(i, &want, NULL) || stations_read(i, &there, NULL))
+	if (find_all(devices, &want, NULL) || stations_read(i, &there, NULL))
 		return 0;
 	found = new_member(i, &want);
 	for (uint32_t number = 1; !found && number < WEIR_IFACES; number++) {

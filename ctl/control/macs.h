@@ -6,11 +6,13 @@
 // Frames of a bond arrive on its members.
 #pragma once
 
-#include "ctl/datapath/instance.h"
+#include "ctl/control/devices.h"
 
-// Asks the kernel and tells the datapath what has changed. The caller holds the lock. 0 or -errno with err set.
+// Tells the datapath what has changed. The caller holds the lock. 0 or -errno with err set.
+int macs_write(const struct instance *i, const struct devices *devices, struct err *err);
+// Asks the kernel first.
 int macs_refresh(const struct instance *i, struct err *err);
 
 // Is there an interface whose addresses are others than the datapath knows, or have no room there, or a bond, one
 // of several, with a member that it does not know? Its number, else 0.
-uint32_t macs_stale(const struct instance *i);
+uint32_t macs_stale(const struct instance *i, const struct devices *devices);

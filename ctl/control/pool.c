@@ -15,7 +15,6 @@
 #include "ctl/control/overrides.h"
 #include "ctl/control/recover.h"
 #include "ctl/datapath/commit.h"
-#include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 
 void pool_close(struct pool *p)
@@ -70,13 +69,14 @@ static int open_live(struct pool *p, const struct commit_state *state, enum pool
 static int lock_for_change(struct pool *p, const char *instance, const char *command,
 			   struct err *err)
 {
+	CLEANUP_DEVICES struct devices devices = {0};
 	int code = lock_take(instance, command, &p->lock, err);
 
 	if (code)
 		return code;
-	if ((code = device_sync(p->instance, err)))
+	if ((code = devices_sync(p->instance, &devices, err)))
 		return code;
-	if ((code = macs_refresh(p->instance, err)))
+	if ((code = macs_write(p->instance, &devices, err)))
 		return code;
 	if ((code = recover_trial(p->instance, err)))
 		return code;

@@ -11,7 +11,6 @@
 #include "ctl/control/macs.h"
 #include "ctl/control/store_parts.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 
 #define SLACK_S 2  // rounding between jiffies and wall-clock seconds
@@ -296,6 +295,7 @@ int store_open_with(struct instance *instance, int lock, struct store **ret, str
 int store_open(const char *name, const char *command, struct store **ret, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *instance = NULL;
+	CLEANUP_DEVICES struct devices devices = {0};
 	CLEANUP_FD int lock = -1;
 	int code;
 
@@ -305,9 +305,9 @@ int store_open(const char *name, const char *command, struct store **ret, struct
 		return code;
 	if ((code = instance_open(name, &instance, err)))
 		return code;
-	if ((code = device_sync(instance, err)))
+	if ((code = devices_sync(instance, &devices, err)))
 		return code;
-	macs_refresh(instance, NULL); // a failure does not refuse a block
+	macs_write(instance, &devices, NULL); // a failure does not refuse a block
 	return store_open_with(TAKE_PTR(instance), TAKE_FD(lock), ret, err);
 }
 

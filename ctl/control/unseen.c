@@ -2,15 +2,15 @@
 // Compares the receive counters of devices with ours.
 #include "ctl/control/unseen.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/datapath/attach_query.h"
 #include "ctl/datapath/counters.h"
-#include "ctl/datapath/device.h"
 #include "ctl/datapath/iface_table.h"
-#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/net/driver.h"
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
@@ -46,44 +46,64 @@ static bool is_ours_alone(const struct instance *i, uint32_t number, const struc
 	return d->state == DEVICE_HELD && d->iface.state == IFACE_ATTACHED &&
 	       d->iface.mode == IFACE_NATIVE &&
 	       iface_table_find(i->knobs, d->iface.ifindex) == number &&
-	       !attach_query(d->iface.ifindex, i->progs_id, &there, NULL) && there.n == 1;
+	       (!d->iface.shared ||
+		(!attach_query(d->iface.ifindex, i->progs_id, &there, NULL) && there.n == 1));
 }
 
-void unseen_choose(const struct instance *i, struct unseen_watch *ret)
+void unseen_choose(const struct instance *i, const struct devices *devices,
+		   struct unseen_watch *ret)
 {
-	struct device d;
-
 	*ret = (struct unseen_watch){0};
-	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!device_read(i, n, &d, NULL) && is_ours_alone(i, n, &d))
-			ret->ifaces |= iface_bit(n);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		if (!is_ours_alone(i, n, &devices->at[n]))
+			continue;
+		ret->ifaces |= iface_bit(n);
+		ret->index[n] = devices->at[n].iface.ifindex;
+	}
 }
 
-// Packets that a device has received; 0: it cannot be asked.
-static uint64_t received(const struct instance *i, uint32_t number)
-{
-	struct iface iface;
-	struct link link;
+// What the devices and the program have counted, by number.
+struct unseen_counts {
+	uint64_t devices[WEIR_IFACES], ours[WEIR_IFACES];
+};
 
-	if (instance_iface(i, number, &iface, NULL) ||
-	    link_get_by_index(iface.ifindex, &link, NULL))
-		return 0;
-	return link.rx_packets;
+// Packets that devices have received; 0: it cannot be asked.
+static int count_devices(const struct unseen_watch *w, uint64_t ret[WEIR_IFACES])
+{
+	CLEANUP_FREE struct link *links = NULL;
+	size_t n_links = 0;
+	int code = link_list_bare(&links, &n_links, NULL);
+
+	memset(ret, 0, sizeof(*ret) * WEIR_IFACES);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		for (size_t l = 0; w->ifaces & iface_bit(n) && l < n_links; l++)
+			if (links[l].index == w->index[n])
+				ret[n] = links[l].rx_packets;
+	return code;
 }
 
 // The devices first: what arrives in between counts for the program.
-void unseen_look(const struct instance *i, struct unseen_watch *w)
+static int count(const struct instance *i, const struct unseen_watch *w, struct unseen_counts *ret)
 {
 	CLEANUP_FREE struct counters *c = mem_new(struct counters);
-	uint64_t devices[WEIR_IFACES];
+	int code = w->ifaces ? count_devices(w, ret->devices) : -ENODEV;
 
+	if (code || (code = counters_read(i, c, NULL)))
+		return code;
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		devices[n] = w->ifaces & iface_bit(n) ? received(i, n) : 0;
-	if (counters_read(i, c, NULL))
+		ret->ours[n] = counters_iface(c, n, false).packets;
+	return 0;
+}
+
+void unseen_look(const struct instance *i, struct unseen_watch *w)
+{
+	struct unseen_counts c;
+
+	if (count(i, w, &c))
 		return;
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
 		if (w->ifaces & iface_bit(n))
-			unseen_note(&w->at[n], devices[n], counters_iface(c, n, false).packets);
+			unseen_note(&w->at[n], c.devices[n], c.ours[n]);
 }
 
 static void pause_ms(unsigned ms)
@@ -123,9 +143,12 @@ bool unseen_at_attach(const struct instance *i, const char *ifname,
 {
 	struct unseen_watch w = {.ifaces = iface_bit(attach->number)};
 	const struct unseen *u = &w.at[attach->number];
+	struct iface iface;
 
-	if (attach->mode != IFACE_NATIVE || is_tested(ifname))
+	if (attach->mode != IFACE_NATIVE || is_tested(ifname) ||
+	    instance_iface_stored(i, attach->number, &iface, NULL))
 		return false;
+	w.index[attach->number] = iface.ifindex;
 	unseen_look(i, &w);
 	for (unsigned ms = 0; ms < UNSEEN_FIRST_MS && !u->seen && !unseen_is_certain(u);
 	     ms += FIRST_STEP_MS) {

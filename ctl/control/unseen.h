@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/control/devices.h"
 #include "ctl/datapath/attach.h"
 
 #define UNSEEN_PACKETS  8    // fewer do not count: some frames end in the firmware of a card
@@ -33,12 +34,14 @@ bool unseen_is_certain(const struct unseen *u);
 bool unseen_is_doubtful(const struct unseen *u);
 
 struct unseen_watch {
-	uint64_t ifaces; // bit: number of the interface
+	uint64_t ifaces;             // bit: number of the interface
+	uint32_t index[WEIR_IFACES]; // of its device
 	struct unseen at[WEIR_IFACES];
 };
 
 // All interfaces that run our program in native mode and no other program.
-void unseen_choose(const struct instance *i, struct unseen_watch *ret);
+void unseen_choose(const struct instance *i, const struct devices *devices,
+		   struct unseen_watch *ret);
 void unseen_look(const struct instance *i, struct unseen_watch *w);
 // Looks again every 100 ms while a device is doubtful, for UNSEEN_WAIT_MS at most.
 void unseen_wait(const struct instance *i, struct unseen_watch *w);

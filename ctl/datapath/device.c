@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <bpf/bpf.h>
@@ -240,6 +241,65 @@ int device_read(const struct instance *i, uint32_t number, struct device *ret, s
 
 // ---- the table ----------------------------------------------------------------------------------
 
+struct device_view {
+	const struct device_shown *shown;
+	size_t n;
+	struct iface stored[WEIR_IFACES];
+};
+
+static int compare_index(const void *a, const void *b)
+{
+	const struct device_shown *x = a, *y = b;
+
+	return x->ifindex < y->ifindex ? -1 : x->ifindex > y->ifindex;
+}
+
+// A device that was moved may have the index of another one that is here.
+static bool has_index_alone(const struct device_view *v, uint32_t number)
+{
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (n != number && v->stored[n].state != IFACE_FREE &&
+		    v->stored[n].ifindex == v->stored[number].ifindex)
+			return false;
+	return true;
+}
+
+// What is under libxdp's dispatcher, only libxdp tells.
+static bool is_as_stored(const struct device_view *v, uint32_t number)
+{
+	const struct iface *iface = &v->stored[number];
+	const struct device_shown key = {.ifindex = iface->ifindex}, *shown;
+
+	if (iface->state != IFACE_ATTACHED || iface->shared || !iface->prog_id || !v->n)
+		return false;
+	shown = bsearch(&key, v->shown, v->n, sizeof(key), compare_index);
+	return shown && shown->prog_id == iface->prog_id && !strcmp(shown->name, iface->name) &&
+	       has_index_alone(v, number);
+}
+
+int device_read_all(const struct instance *i, const struct device_shown *shown, size_t n,
+		    struct device ret[WEIR_IFACES], struct err *ret_why, struct err *err)
+{
+	struct device_view v = {.shown = shown, .n = n};
+	int code = instance_ifaces_stored(i, v.stored, err);
+
+	if (code)
+		return code;
+	for (uint32_t number = 0; number < WEIR_IFACES; number++) {
+		struct device d = {.iface = v.stored[number]};
+
+		if (!number || d.iface.state == IFACE_FREE) {
+			d.state = DEVICE_FREE;
+		} else if (is_as_stored(&v, number)) {
+			d.state = DEVICE_HELD;
+		} else if (read_used(i, number, &d, ret_why->kind ? NULL : ret_why)) {
+			d = (struct device){.state = DEVICE_UNKNOWN, .iface = v.stored[number]};
+		}
+		ret[number] = d;
+	}
+	return 0;
+}
+
 static int refresh_table(const struct instance *i, uint32_t number, const struct iface *stored,
 			 const struct iface *iface, struct err *err)
 {
@@ -260,20 +320,21 @@ static bool is_unknown(const struct instance *i, const struct device *d)
 	       d->iface.state == IFACE_ATTACHED && !iface_table_find(i->knobs, d->iface.ifindex);
 }
 
-int device_sync(const struct instance *i, struct err *err)
+int device_sync(const struct instance *i, const struct device devices[WEIR_IFACES], struct err *err)
 {
-	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
-		struct iface stored;
-		struct device d;
-		int code = instance_iface_stored(i, n, &stored, err);
+	struct iface stored[WEIR_IFACES];
+	int code = instance_ifaces_stored(i, stored, err);
 
-		if (code)
-			return code;
-		if (stored.state == IFACE_FREE || device_read(i, n, &d, NULL))
+	if (code)
+		return code;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		const struct device *d = &devices[n];
+
+		if (d->state == DEVICE_FREE || d->state == DEVICE_UNKNOWN)
 			continue;
-		if ((d.iface.ifindex != stored.ifindex || strcmp(d.iface.name, stored.name) != 0 ||
-		     is_unknown(i, &d)) &&
-		    (code = refresh_table(i, n, &stored, &d.iface, err)))
+		if ((d->iface.ifindex != stored[n].ifindex ||
+		     strcmp(d->iface.name, stored[n].name) != 0 || is_unknown(i, d)) &&
+		    (code = refresh_table(i, n, &stored[n], &d->iface, err)))
 			return code;
 	}
 	return 0;
@@ -282,8 +343,10 @@ int device_sync(const struct instance *i, struct err *err)
 const char *device_state_name(enum device_state state)
 {
 	static const char *const names[] = {
-		[DEVICE_FREE] = "free", [DEVICE_HELD] = "held",       [DEVICE_MOVED] = "moved",
-		[DEVICE_OPEN] = "open", [DEVICE_ANOTHER] = "another", [DEVICE_GONE] = "gone",
+		[DEVICE_FREE] = "free",       [DEVICE_HELD] = "held",
+		[DEVICE_MOVED] = "moved",     [DEVICE_OPEN] = "open",
+		[DEVICE_ANOTHER] = "another", [DEVICE_GONE] = "gone",
+		[DEVICE_UNKNOWN] = "unknown",
 	};
 
 	return names[state];

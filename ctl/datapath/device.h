@@ -25,6 +25,7 @@ enum device_state {
 	DEVICE_OPEN,    // it is here without our program
 	DEVICE_ANOTHER, // the device no longer exists; another one has its name, without our program
 	DEVICE_GONE,    // no device
+	DEVICE_UNKNOWN, // the kernel does not tell; only of device_read_all
 };
 
 #define DEVICE_NETNS 64
@@ -39,15 +40,29 @@ struct device {
 // Asks the kernel. 0, or -errno with err set: the kernel does not tell.
 int device_read(const struct instance *i, uint32_t number, struct device *ret, struct err *err);
 
+// What rtnetlink shows of a device of this network namespace.
+struct device_shown {
+	uint32_t ifindex, prog_id; // of its XDP program; 0: none
+	const char *name;
+};
+
+// The whole table. `shown`: all devices of this namespace, in the order of their ifindex. A device that is alone with a
+// program of ours and shows it under the index and name that the table has is held: nothing else is asked about it. So
+// the calls do not grow with the interfaces. All others are read by device_read(); where that fails the device is
+// DEVICE_UNKNOWN, as it was stored, and *ret_why has the reason of the first. 0 or -errno with err set.
+int device_read_all(const struct instance *i, const struct device_shown *shown, size_t n,
+		    struct device ret[WEIR_IFACES], struct err *ret_why, struct err *err);
+
 // Updates a stored element of the table with the present name and ifindex of the device. What the kernel does not
 // tell stays as it was stored.
 void device_refresh(const struct instance *i, uint32_t number, struct iface *iface);
 
-// The same for the table itself, and for the datapath, which knows interfaces by their ifindex. The caller
-// holds the lock. 0 or -errno with err set.
-int device_sync(const struct instance *i, struct err *err);
+// The same for the table itself, and for the datapath, which knows interfaces by their ifindex: `devices` as
+// device_read_all() has read them. The caller holds the lock. 0 or -errno with err set.
+int device_sync(const struct instance *i, const struct device devices[WEIR_IFACES],
+		struct err *err);
 
-// "held", "moved", "open", "another", "gone".
+// "held", "moved", "open", "another", "gone", "unknown".
 const char *device_state_name(enum device_state state);
 // Do packets pass there that Weir would drop?
 bool device_is_open(const struct device *d);

@@ -358,6 +358,21 @@ int instance_iface_stored(const struct instance *i, uint32_t number, struct ifac
 	return 0;
 }
 
+int instance_ifaces_stored(const struct instance *i, struct iface ret[WEIR_IFACES], struct err *err)
+{
+	uint32_t keys[WEIR_IFACES], next, n = WEIR_IFACES;
+	struct iface at[WEIR_IFACES];
+	int code = bpf_map_lookup_batch(i->ifaces, NULL, &next, keys, at, &n, NULL);
+
+	if (code && code != -ENOENT) // -ENOENT: these are the last ones
+		return err_system(err, -code, "cannot read the interfaces of instance '%s'",
+				  i->name);
+	memset(ret, 0, sizeof(*ret) * WEIR_IFACES);
+	for (uint32_t e = 0; e < n; e++)
+		ret[iface_index(keys[e])] = at[e];
+	return 0;
+}
+
 // The datapath has to know whether an interface is in generic mode.
 static void set_generic(const struct instance *i, uint32_t number, bool generic)
 {
@@ -378,10 +393,12 @@ int instance_set_iface(const struct instance *i, uint32_t number, const struct i
 
 bool instance_has_ifaces(const struct instance *i)
 {
-	struct iface iface;
+	struct iface ifaces[WEIR_IFACES];
 
+	if (instance_ifaces_stored(i, ifaces, NULL))
+		return true;
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (instance_iface_stored(i, n, &iface, NULL) || iface.state != IFACE_FREE)
+		if (ifaces[n].state != IFACE_FREE)
 			return true;
 	return false;
 }

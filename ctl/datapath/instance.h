@@ -88,6 +88,9 @@ int instance_clock(const struct instance *i, struct clock *ret, struct err *err)
 // instance_ifaces.h has the present name of the device. 0 or -errno with err set.
 int instance_iface_stored(const struct instance *i, uint32_t number, struct iface *ret,
 			  struct err *err);
+// All of them by one call; element 0 is not used.
+int instance_ifaces_stored(const struct instance *i, struct iface ret[WEIR_IFACES],
+			   struct err *err);
 int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *iface,
 		       struct err *err);
 // Are there interfaces that are not free, or that cannot be read?

@@ -23,15 +23,18 @@ int instance_iface(const struct instance *i, uint32_t number, struct iface *ret,
 int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
 {
 	uint32_t ifindex = if_nametoindex(name), found = 0;
-	struct iface iface;
+	struct iface all[WEIR_IFACES];
+	int code = instance_ifaces_stored(i, all, err);
 
+	if (code)
+		return code;
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
-		int code = instance_iface(i, n, &iface, err);
+		struct iface *iface = &all[n];
 
-		if (code)
-			return code;
-		if (iface.state != IFACE_FREE && !strcmp(iface.name, name) &&
-		    (!found || iface.ifindex == ifindex))
+		if (iface->state == IFACE_FREE)
+			continue;
+		device_refresh(i, n, iface);
+		if (!strcmp(iface->name, name) && (!found || iface->ifindex == ifindex))
 			found = n;
 	}
 	*ret = found;

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/vec.h"
+#include "ctl/datapath/map_keys.h"
 
 struct own_keys {
 	struct own_key *at;
@@ -29,14 +30,14 @@ static int cannot_write(int code, struct err *err)
 
 static int read_keys(const struct instance *i, struct own_keys *ret, struct err *err)
 {
-	struct own_key key, *last = NULL;
-	int code;
+	void *keys;
+	uint32_t n;
+	int code = map_keys(i->own, sizeof(struct own_key), WEIR_OWN, &keys, &n);
 
-	while (!(code = bpf_map_get_next_key(i->own, last, &key))) {
-		vec_push(ret, key);
-		last = &key;
-	}
-	return code == -ENOENT ? 0 : cannot_write(code, err);
+	if (code)
+		return cannot_write(code, err);
+	*ret = (struct own_keys){.at = keys, .n = n, .cap = WEIR_OWN};
+	return 0;
 }
 
 static bool has_key(const struct own_keys *keys, const struct own_key *key)

@@ -8,7 +8,9 @@
 
 #include <bpf/bpf.h>
 
+#include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/map_keys.h"
 
 uint64_t station_of(const uint8_t mac[6])
 {
@@ -37,14 +39,17 @@ static int cannot_write(int code, struct err *err)
 // The stations in the map.
 static int read_map(const struct instance *i, struct stations *ret, struct err *err)
 {
-	struct station_key key = {0}, *last = NULL;
-	int code;
+	CLEANUP_FREE void *all = NULL;
+	const struct station_key *keys;
+	uint32_t n;
+	int code = map_keys(i->stations, sizeof(*keys), WEIR_STATIONS, &all, &n);
 
-	while (!(code = bpf_map_get_next_key(i->stations, last, &key))) {
-		vec_push(ret, ((struct station){.number = key.number, .mac = key.mac}));
-		last = &key;
-	}
-	return code == -ENOENT ? 0 : cannot_read(code, err);
+	if (code)
+		return cannot_read(code, err);
+	keys = all;
+	for (uint32_t k = 0; k < n; k++)
+		vec_push(ret, ((struct station){.number = keys[k].number, .mac = keys[k].mac}));
+	return 0;
 }
 
 int stations_read(const struct instance *i, struct stations *ret, struct err *err)

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +134,44 @@ static void read_stats(const struct nlattr *attr, struct link *l)
 	l->rx_dropped = stats.rx_dropped;
 }
 
+// Element `at` of an array of switches, as the kernel has it below /proc/sys/net.
+static bool is_on(const struct nlattr *attr, size_t at)
+{
+	uint32_t value = 0;
+
+	if (mnl_attr_get_payload_len(attr) >= (at + 1) * sizeof(value))
+		memcpy(&value, (const char *)mnl_attr_get_payload(attr) + at * sizeof(value),
+		       sizeof(value));
+	return value;
+}
+
+static int read_inet(const struct nlattr *attr, void *ctx)
+{
+	struct link *l = ctx;
+
+	if (mnl_attr_get_type(attr) == IFLA_INET_CONF)
+		l->forwards4 = is_on(attr, IPV4_DEVCONF_FORWARDING - 1);
+	return MNL_CB_OK;
+}
+
+static int read_inet6(const struct nlattr *attr, void *ctx)
+{
+	struct link *l = ctx;
+
+	if (mnl_attr_get_type(attr) == IFLA_INET6_CONF)
+		l->forwards6 = is_on(attr, DEVCONF_FORWARDING);
+	return MNL_CB_OK;
+}
+
+static int read_family(const struct nlattr *attr, void *ctx)
+{
+	if (mnl_attr_get_type(attr) == AF_INET)
+		mnl_attr_parse_nested(attr, read_inet, ctx);
+	else if (mnl_attr_get_type(attr) == AF_INET6)
+		mnl_attr_parse_nested(attr, read_inet6, ctx);
+	return MNL_CB_OK;
+}
+
 static int read_attribute(const struct nlattr *attr, void *ctx)
 {
 	struct link *l = ctx;
@@ -177,6 +217,9 @@ static int read_attribute(const struct nlattr *attr, void *ctx)
 	case IFLA_XDP:
 		read_xdp(attr, l);
 		break;
+	case IFLA_AF_SPEC:
+		mnl_attr_parse_nested(attr, read_family, l);
+		break;
 	}
 	return MNL_CB_OK;
 }
@@ -218,20 +261,27 @@ static int visit_link(const struct nlmsghdr *nlh, void *ctx)
 	return MNL_CB_OK;
 }
 
-// One interface by name or index, or all of them when both are absent.
-static int request_links(const char *name, uint32_t index, struct links *links)
+// One interface by name or index, or all of them when both are absent. filter: RTEXT_FILTER_*.
+static int request_links(const char *name, uint32_t index, uint32_t filter, struct links *links)
 {
 	char buf[256] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct ifinfomsg *info = mnl_nlmsg_put_extra_header(nlh, sizeof(*info));
-	int code;
 
 	nlh->nlmsg_type = RTM_GETLINK;
 	nlh->nlmsg_flags = name || index ? 0 : NLM_F_DUMP;
 	info->ifi_index = (int)index;
 	if (name)
 		mnl_attr_put_strz(nlh, IFLA_IFNAME, name);
-	code = netlink_request(NETLINK_ROUTE, nlh, visit_link, links);
+	if (filter)
+		mnl_attr_put_u32(nlh, IFLA_EXT_MASK, filter);
+	return netlink_request(NETLINK_ROUTE, nlh, visit_link, links);
+}
+
+static int request_whole(const char *name, uint32_t index, struct links *links)
+{
+	int code = request_links(name, index, 0, links);
+
 	if (code)
 		return code;
 	vec_each (&links->found, l)
@@ -246,17 +296,32 @@ static int compare_index(const void *a, const void *b)
 	return la->index < lb->index ? -1 : la->index > lb->index;
 }
 
+static int give_list(struct links *links, int code, struct link **ret, size_t *ret_n,
+		     struct err *err)
+{
+	if (code)
+		return err_system(err, -code, "cannot list the network interfaces");
+	if (links->found.n)
+		qsort(links->found.at, links->found.n, sizeof(*links->found.at), compare_index);
+	*ret_n = links->found.n;
+	*ret = TAKE_PTR(links->found.at);
+	return 0;
+}
+
 int link_list(struct link **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP(links_cleanup) struct links links = {0};
-	int code = request_links(NULL, 0, &links);
+	int code = request_whole(NULL, 0, &links);
 
-	if (code)
-		return err_system(err, -code, "cannot list the network interfaces");
-	qsort(links.found.at, links.found.n, sizeof(*links.found.at), compare_index);
-	*ret_n = links.found.n;
-	*ret = TAKE_PTR(links.found.at);
-	return 0;
+	return give_list(&links, code, ret, ret_n, err);
+}
+
+int link_list_bare(struct link **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP(links_cleanup) struct links links = {0};
+	int code = request_links(NULL, 0, RTEXT_FILTER_SKIP_STATS, &links);
+
+	return give_list(&links, code, ret, ret_n, err);
 }
 
 static void hint_names(const struct link *all, size_t n, struct err *err)
@@ -306,7 +371,7 @@ int link_get(const char *name, struct link *ret, struct err *err)
 	int code = -ENODEV;
 
 	if (name[0] && strlen(name) < IF_NAMESIZE)
-		code = request_links(name, 0, &links);
+		code = request_whole(name, 0, &links);
 	if (code && code != -ENODEV)
 		return err_system(err, -code, "cannot read the interface '%s'", name);
 	if (code || !links.found.n)
@@ -318,7 +383,7 @@ int link_get(const char *name, struct link *ret, struct err *err)
 int link_get_by_index(uint32_t index, struct link *ret, struct err *err)
 {
 	CLEANUP(links_cleanup) struct links links = {0};
-	int code = index ? request_links(NULL, index, &links) : -ENODEV;
+	int code = index ? request_whole(NULL, index, &links) : -ENODEV;
 
 	if (code && code != -ENODEV)
 		return err_system(err, -code, "cannot read the interface with index %u", index);

@@ -27,6 +27,7 @@ struct link {
 	uint16_t vlan_type;   // ethertype of that tag, host order: 0x8100 or 0x88a8
 	bool no_arp;          // IFF_NOARP: neighbours have no addresses to ask for
 	bool up, running;
+	bool forwards4, forwards6; // packets that arrive there (net.ipv4.conf.NAME.forwarding)
 	uint8_t mac[6];
 	enum link_xdp xdp_mode;
 	uint32_t xdp_prog_id; // program the link shows (native, generic or hw), 0 none
@@ -47,3 +48,6 @@ int link_get_by_index(uint32_t index, struct link *ret, struct err *err);
 bool link_from_message(const struct nlmsghdr *nlh, struct link *ret);
 // All interfaces in order of their index; the caller frees *ret.
 int link_list(struct link **ret, size_t *ret_n, struct err *err);
+// The same without drivers, each of which is a question of its own, and cheaper for the kernel, which leaves out the
+// counters of IPv6.
+int link_list_bare(struct link **ret, size_t *ret_n, struct err *err);

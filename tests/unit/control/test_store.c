@@ -242,9 +242,15 @@ static int fake_lock_take(const char *name, const char *command, int *ret, struc
 	return fake_lock(name, ret, err);
 }
 
-static int fake_refresh(const struct instance *i, struct err *err)
+static int fake_devices(const struct instance *i, struct devices *ret, struct err *err)
 {
-	(void)i, (void)err;
+	(void)i, (void)ret, (void)err;
+	return 0;
+}
+
+static int fake_macs(const struct instance *i, const struct devices *devices, struct err *err)
+{
+	(void)i, (void)devices, (void)err;
 	return 0;
 }
 
@@ -267,8 +273,8 @@ static int fake_refresh(const struct instance *i, struct err *err)
 #define bpffs_exist         fake_exist
 #define lock_take           fake_lock_take
 #define lock_share          fake_lock
-#define device_sync         fake_refresh
-#define macs_refresh        fake_refresh
+#define devices_sync        fake_devices
+#define macs_write          fake_macs
 #include "ctl/control/store.c"
 #include "ctl/control/store_diff.c"
 #include "ctl/control/store_ends.c"

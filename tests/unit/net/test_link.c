@@ -153,6 +153,54 @@ static void lists_by_index(void **state)
 	assert_true(lo);
 }
 
+// The same links, and what comes with them.
+static void lists_without_drivers(void **state)
+{
+	CLEANUP_FREE struct link *all = NULL;
+	CLEANUP_FREE struct link *bare = NULL;
+	size_t n = 0, n_bare = 0;
+
+	(void)state;
+	netns_need();
+	assert_true(run("ip link add b0 type veth peer name b1 && ip link set b0 up"));
+	assert_int_equal(link_list(&all, &n, NULL), 0);
+	assert_int_equal(link_list_bare(&bare, &n_bare, NULL), 0);
+	assert_int_equal(n, n_bare);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(all[i].index, bare[i].index);
+		assert_string_equal(all[i].name, bare[i].name);
+		assert_string_equal(all[i].kind, bare[i].kind);
+		assert_memory_equal(all[i].mac, bare[i].mac, 6);
+		assert_int_equal(all[i].master, bare[i].master);
+		assert_int_equal(all[i].lower, bare[i].lower);
+		assert_true(bare[i].rx_packets >= all[i].rx_packets);
+		assert_string_equal(bare[i].driver, "");
+	}
+	assert_true(run("ip link del b0"));
+}
+
+static void sees_what_forwards(void **state)
+{
+	static const struct {
+		bool four, six;
+	} cases[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+	struct link l;
+
+	(void)state;
+	netns_need();
+	assert_true(run("ip link add f0 type veth peer name f1"));
+	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
+		assert_true(run("echo %d > /proc/sys/net/ipv4/conf/f0/forwarding", cases[n].four));
+		assert_int_equal(link_get("f0", &l, NULL), 0);
+		assert_int_equal(l.forwards4, cases[n].four);
+		if (!run("echo %d > /proc/sys/net/ipv6/conf/f0/forwarding", cases[n].six))
+			continue; // a kernel without IPv6
+		assert_int_equal(link_get("f0", &l, NULL), 0);
+		assert_int_equal(l.forwards6, cases[n].six);
+	}
+	assert_true(run("ip link del f0"));
+}
+
 static void sees_veth_upper_and_bridge(void **state)
 {
 	struct link v0, v1, vlan, bridge;
@@ -347,6 +395,8 @@ int main(void)
 		cmocka_unit_test(refuses_other_messages),
 		cmocka_unit_test(suggests_the_nearest),
 		cmocka_unit_test(lists_by_index),
+		cmocka_unit_test(lists_without_drivers),
+		cmocka_unit_test(sees_what_forwards),
 		cmocka_unit_test(sees_veth_upper_and_bridge),
 		cmocka_unit_test(sees_a_peer_elsewhere),
 		cmocka_unit_test(sees_xdp_programs),
