@@ -20,6 +20,7 @@ struct context {
 	bool json, pretty, color;
 	unsigned verbose;       // -v, -vv
 	bool quiet;             // -q: no result line
+	bool at_once;           // what takes two looks some time apart is left out
 	struct session session; // found before -N entered another namespace
 	bool session_here;      // the packets of the session pass the namespace we act in
 	const char *line;       // the command line, stored with the lock

@@ -312,7 +312,7 @@ static int ask(const struct context *ctx, struct document *d, struct err *err)
 	for (; n < ARRAY_SIZE(argv) && d->options[n]; n++)
 		argv[n] = (char *)d->options[n];
 	if (!(code = args_parse(&args, argv, n, false, &used, err))) {
-		own.json = true;
+		own.json = own.at_once = true;
 		own.out = out_new_document();
 		code = d->command->run(&own, &args, err);
 		text = out_take_document(own.out);

@@ -36,7 +36,7 @@ struct status {
 	struct instance *instance;
 	struct clock clock;
 	struct counters *before, *after;
-	double seconds; // between the samples
+	double seconds; // between the samples; 0: there is one
 	size_t alarms;
 	struct generation_about *about; // of the active policy
 	struct reach reach;             // of the active policy
@@ -61,6 +61,13 @@ __attribute__((format(printf, 2, 3))) static void alarm_add(void *status, const 
 	out_item_string(s->ctx->out, text_get(&t));
 	out_line(s->ctx->out, "%salarm%s     %s", out_red(s->ctx->out), out_plain(s->ctx->out),
 		 text_get(&t));
+}
+
+// Without rates.
+static int sample_once(struct status *s, struct err *err)
+{
+	unseen_look_kept(s->instance, &s->devices, &s->unseen);
+	return counters_read(s->instance, s->after, err);
 }
 
 static int sample(struct status *s, struct err *err)
@@ -157,6 +164,8 @@ static void set_iface(struct status *s, uint32_t number, const struct device *d,
 	out_set_bool(o, "policy", what_applies(s, number) == REACH_POLICY);
 	out_set_string(o, "alone_because", why.text[0] ? why.text : NULL);
 	out_set_u64(o, "mtu", mtu);
+	if (s->ctx->at_once)
+		return;
 	out_set_u64(o, "in_pps", (uint64_t)rate(s, number, false));
 	out_set_u64(o, "dropped_pps", (uint64_t)rate(s, number, true));
 }
@@ -576,7 +585,7 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 		return code;
 	if ((code = read_devices(&s, err)))
 		return code;
-	if ((code = sample(&s, err)))
+	if ((code = ctx->at_once ? sample_once(&s, err) : sample(&s, err)))
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	if ((code = show_policy(&s, err)))

@@ -3,17 +3,14 @@
 #include "ctl/control/looks.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 
-#include "ctl/base/file.h"
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/kept.h"
 #include "ctl/datapath/bpffs.h"
 
-#define FILE_MAX       (16u << 20)
 #define OPENING_TENTHS 9
 
 // ---- one backend --------------------------------------------------------------------------------
@@ -91,20 +88,14 @@ static int read_looks(const struct json *list, struct look_list *ret)
 
 void looks_open(const char *instance, uint32_t progs_id, struct looks *ret)
 {
-	CLEANUP_FREE char *text = NULL;
 	CLEANUP_JSON struct json *j = NULL;
-	size_t len;
 
 	*ret = (struct looks){
 		.path = mem_printf("%s/%s/looks", WEIR_RUN_FOLDER, instance),
 		.progs_id = progs_id,
 	};
-	if (file_read(ret->path, FILE_MAX, &text, &len, NULL))
-		return;
-	j = json_parse(text, len, NULL, 0);
-	if (!j || json_get_u64(j, "progs_id") != progs_id)
-		return;
-	if (read_looks(json_get(j, "backends"), &ret->before))
+	j = kept_read(ret->path, progs_id);
+	if (j && read_looks(json_get(j, "backends"), &ret->before))
 		vec_free(&ret->before);
 }
 
@@ -129,34 +120,19 @@ static struct json *look_json(const struct look *l)
 	return j;
 }
 
-// Two writers would share the file that is staged. The one that finds another at it leaves the file to that one.
-static int lock_folder(const char *path)
-{
-	CLEANUP_FREE char *folder = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
-	CLEANUP_FD int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB))
-		return -1;
-	return TAKE_FD(fd);
-}
-
 void looks_save(const struct looks *l)
 {
-	CLEANUP_FD int lock = l->changed ? lock_folder(l->path) : -1;
 	CLEANUP_JSON struct json *j = NULL;
 	struct json *list;
-	CLEANUP_TEXT struct text text = {0};
 
-	if (lock < 0)
+	if (!l->changed)
 		return;
 	j = json_object();
 	list = json_array();
 	vec_each (&l->now, look)
 		json_append(list, look_json(look));
-	json_set(j, "progs_id", json_u64(l->progs_id));
 	json_set(j, "backends", list);
-	json_print(j, false, &text);
-	file_replace(l->path, text.at, text.len, 0600, NULL);
+	kept_write(l->path, l->progs_id, j);
 }
 
 void looks_free(struct looks *l)

@@ -7,8 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/base/json.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/kept.h"
 #include "ctl/datapath/attach_query.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/net/driver.h"
@@ -26,6 +29,20 @@ void unseen_note(struct unseen *u, uint64_t device, uint64_t ours)
 	u->growths += device > u->last;
 	u->last = device;
 	u->packets = device - u->device;
+}
+
+void unseen_note_later(struct unseen *u, uint64_t device, uint64_t ours, uint64_t ms)
+{
+	uint64_t more = device - u->last;
+
+	if (!u->begun || ours != u->ours || device < u->last) {
+		*u = (struct unseen){0};
+	} else if (ms < WAIT_STEP_MS) {
+		return; // of two commands at once; too short to tell anything
+	} else if (more * UNSEEN_WAIT_MS < ms * UNSEEN_PACKETS) {
+		*u = (struct unseen){0};
+	}
+	unseen_note(u, device, ours);
 }
 
 bool unseen_is_doubtful(const struct unseen *u)
@@ -105,6 +122,81 @@ void unseen_look(const struct instance *i, struct unseen_watch *w)
 		if (w->ifaces & iface_bit(n))
 			unseen_note(&w->at[n], c.devices[n], c.ours[n]);
 }
+
+// ---- looks of former commands -------------------------------------------------------------------
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+// Returns when the look was, on the clock of now_ms(); 0: there was none.
+static uint64_t read_kept(const char *path, uint32_t progs_id, struct unseen_watch *ret)
+{
+	CLEANUP_JSON struct json *j = kept_read(path, progs_id);
+	const struct json *list = json_get(j, "interfaces");
+
+	for (size_t n = 0; n < json_length(list); n++) {
+		const struct json *one = json_at(list, n);
+
+		ret->at[iface_index((uint32_t)json_get_u64(one, "number"))] = (struct unseen){
+			.begun = true,
+			.growths = (unsigned)json_get_u64(one, "growths"),
+			.device = json_get_u64(one, "device"),
+			.ours = json_get_u64(one, "ours"),
+			.last = json_get_u64(one, "last"),
+		};
+	}
+	return json_get_u64(j, "at_ms");
+}
+
+static void write_kept(const char *path, uint32_t progs_id, const struct unseen_watch *w,
+		       uint64_t at_ms)
+{
+	CLEANUP_JSON struct json *j = json_object();
+	struct json *list = json_array();
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		const struct unseen *u = &w->at[n];
+		struct json *one;
+
+		if (!(w->ifaces & iface_bit(n)))
+			continue;
+		one = json_object();
+		json_set(one, "number", json_u64(n));
+		json_set(one, "growths", json_u64(u->growths));
+		json_set(one, "device", json_u64(u->device));
+		json_set(one, "ours", json_u64(u->ours));
+		json_set(one, "last", json_u64(u->last));
+		json_append(list, one);
+	}
+	json_set(j, "interfaces", list);
+	json_set(j, "at_ms", json_u64(at_ms));
+	kept_write(path, progs_id, j);
+}
+
+void unseen_look_kept(const struct instance *i, const struct devices *devices,
+		      struct unseen_watch *ret)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/unseen", WEIR_RUN_FOLDER, i->name);
+	uint64_t now = now_ms(), before;
+	struct unseen_counts c;
+
+	unseen_choose(i, devices, ret);
+	before = read_kept(path, i->progs_id, ret);
+	if (count(i, ret, &c))
+		return;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (ret->ifaces & iface_bit(n))
+			unseen_note_later(&ret->at[n], c.devices[n], c.ours[n], now - before);
+	if (now - before >= WAIT_STEP_MS)
+		write_kept(path, i->progs_id, ret, now);
+}
+
+// ---- looks of one command -----------------------------------------------------------------------
 
 static void pause_ms(unsigned ms)
 {

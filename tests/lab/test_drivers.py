@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import threading
@@ -82,6 +83,26 @@ def test_a_program_that_does_not_run_is_an_alarm(stolen, traffic):
     for line in MEND.split(", "):
         stolen(*line.split()[1:])
     assert stolen("status").returncode == 0
+
+
+def alarms_of_metrics(weir):
+    """Of three runs some time apart."""
+    found = []
+    for _ in range(3):
+        found.append(re.search(r"^weir_alarms\{.*\} (\d+)$", weir("metrics").stdout, re.M)[1])
+        time.sleep(0.3)
+    return found
+
+
+def test_metrics_know_it_by_three_runs(stolen, traffic):
+    assert alarms_of_metrics(stolen) == ["0", "0", "1"]
+    for line in MEND.split(", "):
+        stolen(*line.split()[1:])
+    assert alarms_of_metrics(stolen) == ["0"] * 3
+
+
+def test_metrics_of_a_program_that_runs(on, traffic):
+    assert alarms_of_metrics(on) == ["0"] * 3
 
 
 def test_a_program_that_runs_is_none(on, traffic):

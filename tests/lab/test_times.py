@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What commands cost, counted in calls to the kernel: not more with more interfaces."""
+"""What commands cost, counted in calls to the kernel: not more with more interfaces, never a wait."""
 import collections
 import re
 
@@ -46,6 +46,12 @@ def more_interfaces(pair, on):
     on("detach", *names, check=False)
     for name in names:
         run(["ip", "-n", pair.near_netns, "link", "del", name], check=False)
+
+
+def test_metrics_do_not_wait(cost):
+    counted = cost("metrics")
+    assert not counted["nanosleep"] + counted["clock_nanosleep"]
+    assert cost("status")["clock_nanosleep"]  # which shows a rate
 
 
 def test_a_ban_makes_few_calls(on, cost):

@@ -65,6 +65,73 @@ static void a_counter_that_falls(void **state)
 	assert_false(unseen_is_doubtful(&u));
 }
 
+// Looks of commands that do not wait: a device that receives, and a program that counts nothing.
+static void commands_far_apart(void **state)
+{
+	struct unseen u = {0};
+
+	(void)state;
+	unseen_note_later(&u, 1000, 50, 0);
+	unseen_note_later(&u, 1500, 50, 15000);
+	assert_false(unseen_is_certain(&u));
+	unseen_note_later(&u, 2000, 50, 15000);
+	assert_true(unseen_is_certain(&u));
+	unseen_note_later(&u, 2500, 50, 15000); // stays so
+	assert_true(unseen_is_certain(&u));
+	unseen_note_later(&u, 3000, 51, 15000);
+	assert_false(unseen_is_certain(&u));
+	unseen_note_later(&u, 3500, 51, 15000); // the look before is the first one
+	assert_false(unseen_is_certain(&u));
+	unseen_note_later(&u, 4000, 51, 15000);
+	assert_true(unseen_is_certain(&u));
+}
+
+// A frame for the firmware of the card now and then.
+static void frames_of_hours(void **state)
+{
+	struct unseen u = {0};
+
+	(void)state;
+	for (uint64_t n = 0; n < 1000; n++) {
+		unseen_note_later(&u, 1000 + n, 50, 15000);
+		assert_false(unseen_is_certain(&u));
+	}
+	// as many as at the slowest that counts, and one less
+	for (uint64_t less = 0; less < 2; less++) {
+		u = (struct unseen){0};
+		for (uint64_t n = 0; n < 3; n++)
+			unseen_note_later(&u, n * (UNSEEN_PACKETS * 6 - less), 50,
+					  UNSEEN_WAIT_MS * 6);
+		assert_int_equal(unseen_is_certain(&u), !less);
+	}
+}
+
+// The second of two that run at once tells nothing, and does not begin anew.
+static void commands_at_once(void **state)
+{
+	struct unseen u = {0};
+
+	(void)state;
+	for (uint64_t n = 0; n < 3; n++) {
+		unseen_note_later(&u, 1000 + n * 500, 50, 15000);
+		unseen_note_later(&u, 1000 + n * 500, 50, 1);
+	}
+	assert_true(unseen_is_certain(&u));
+}
+
+static void a_counter_that_falls_later(void **state)
+{
+	struct unseen u = {0};
+
+	(void)state;
+	unseen_note_later(&u, 100000, 50, 0);
+	for (uint64_t n = 0; n < 3; n++) {
+		assert_false(unseen_is_certain(&u));
+		unseen_note_later(&u, n * 1000, 50, 15000);
+	}
+	assert_true(unseen_is_certain(&u));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -72,6 +139,10 @@ int main(void)
 		cmocka_unit_test(one_packet_of_ours),
 		cmocka_unit_test(a_few_packets),
 		cmocka_unit_test(a_counter_that_falls),
+		cmocka_unit_test(commands_far_apart),
+		cmocka_unit_test(frames_of_hours),
+		cmocka_unit_test(commands_at_once),
+		cmocka_unit_test(a_counter_that_falls_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
