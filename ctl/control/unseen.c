@@ -133,7 +133,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-// Returns when the look was, on the clock of now_ms(); 0: there was none.
+// Returns when the look was, on the clock of now_ms(); 0: no look is kept.
 static uint64_t read_kept(const char *path, uint32_t progs_id, struct unseen_watch *ret)
 {
 	CLEANUP_JSON struct json *j = kept_read(path, progs_id);

@@ -16,6 +16,8 @@
 // exists gets its number.
 #pragma once
 
+#include <stddef.h>
+
 #include "ctl/datapath/instance.h"
 
 enum device_state {
