@@ -14,6 +14,7 @@
 #include "ctl/agent/notify.h"
 #include "ctl/base/diag.h"
 #include "ctl/base/log.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/help.h"
@@ -96,6 +97,11 @@ static void log_for_client(void)
 }
 
 // Finds the session before entering another namespace: the packets of the session pass the first one.
+static void say_progress(const char *text)
+{
+	log_notice("%s", text);
+}
+
 static int prepare(struct context *ctx, const struct args *args, struct err *err)
 {
 	const char *name = args_value(args, "instance");
@@ -114,6 +120,8 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 	log_setup(LOG_NOTICE + (enum log_level)(ctx->verbose < 2 ? ctx->verbose : 2),
 		  ctx->color && isatty(STDERR_FILENO));
 	log_for_client();
+	if (!ctx->quiet)
+		progress_to(say_progress);
 	probe_quiet(ctx->verbose);
 	if ((code = bpffs_check_name(ctx->instance, err)))
 		return code;

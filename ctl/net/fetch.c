@@ -14,6 +14,7 @@
 
 #include "ctl/base/addr.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/text.h"
 #include "ctl/net/crypto.h"
 #include "ctl/net/curl_calls.h"
@@ -21,6 +22,7 @@
 #include "ctl/net/dns_loop.h"
 #include "ctl/net/fetch_body.h"
 #include "ctl/net/fetch_url.h"
+#include "ctl/net/loop.h"
 
 enum {
 	REDIRECTS_MAX = 5,
@@ -30,6 +32,8 @@ enum {
 	PAGE_MAX = 1 << 20, // of an error, which is not read
 	// libcurl reads so much a hundred times in a turn of the loop, and gzip may make a hundred times as much of it.
 	READ_BYTES = 1024,
+	PATIENCE_S = 2, // until who waits learns for what,
+	AGAIN_S = 10,   // and once more
 };
 
 // How near to this host an address is. A redirect leads no nearer than to where it came from, or a server of a feed could
@@ -497,19 +501,62 @@ int fetch_start(struct curl_loop *loop, const struct fetch_request *r, fetch_don
 
 // ---- all at once ----------------------------------------------------------------------------------
 
-struct waiting {
+struct all {
 	struct event_base *base;
-	struct fetch_result *result;
-	size_t *left;
+	const struct fetch_request *requests;
+	struct waiting *waiting;
+	size_t left;
+	int64_t since_ms;
+	struct event *timer;
 };
+
+struct waiting {
+	struct all *all;
+	struct fetch_result *result;
+	bool ended;
+};
+
+// Who waits learns for what.
+static void on_patience(evutil_socket_t fd, short what, void *ctx)
+{
+	struct all *all = ctx;
+	int s = (int)((now_ms() - all->since_ms + 500) / 1000);
+	size_t first = 0;
+
+	(void)fd;
+	(void)what;
+	while (all->waiting[first].ended)
+		first++;
+	if (all->left > 1)
+		progress_say("still fetching %zu texts after %ds, among them '%s'", all->left, s,
+			     all->requests[first].url);
+	else
+		progress_say("still fetching '%s' after %ds", all->requests[first].url, s);
+	event_add(all->timer, &(struct timeval){.tv_sec = AGAIN_S});
+}
 
 static void on_result(void *ctx, struct fetch_result *result)
 {
 	struct waiting *w = ctx;
 
 	*w->result = *result;
-	if (!--*w->left)
-		event_base_loopbreak(w->base);
+	w->ended = true;
+	if (!--w->all->left)
+		event_base_loopbreak(w->all->base);
+}
+
+static int wait_for(struct all *all, struct err *err)
+{
+	int code = 0;
+
+	all->timer = loop_timer(all->base, on_patience, all);
+	if (!all->timer)
+		mem_exhausted();
+	event_add(all->timer, &(struct timeval){.tv_sec = PATIENCE_S});
+	if (event_base_dispatch(all->base) < 0)
+		code = err_system(err, EIO, "the event loop failed");
+	loop_event_free(all->timer);
+	return code;
 }
 
 static int fetch_on(struct event_base *base, struct curl_loop *loop,
@@ -517,20 +564,23 @@ static int fetch_on(struct event_base *base, struct curl_loop *loop,
 		    struct err *err)
 {
 	CLEANUP_FREE struct waiting *waiting = mem_zalloc(n, sizeof(*waiting));
-	size_t left = n;
+	struct all all = {.base = base,
+			  .requests = requests,
+			  .waiting = waiting,
+			  .left = n,
+			  .since_ms = now_ms()};
 
 	for (size_t i = 0; i < n; i++) {
 		struct fetch *f;
 		int code;
 
-		waiting[i] = (struct waiting){base, &results[i], &left};
+		waiting[i] = (struct waiting){.all = &all, .result = &results[i]};
 		code = fetch_start(loop, &requests[i], on_result, &waiting[i], &f, &results[i].err);
 		results[i].code = code;
-		left -= code != 0;
+		waiting[i].ended = code;
+		all.left -= code != 0;
 	}
-	if (left && event_base_dispatch(base) < 0)
-		return err_system(err, EIO, "the event loop failed");
-	return 0;
+	return all.left ? wait_for(&all, err) : 0;
 }
 
 int fetch_all(const struct fetch_request *requests, size_t n, struct fetch_result *results,

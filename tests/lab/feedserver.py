@@ -109,7 +109,7 @@ class TlsServer:
 
 class Feed:
     """feed.body is what the server has; feed.mode what is wrong: "404" and "500", "html" (a page with
-    status 200), "type" (the same, packed), "cut" (of the packed text), "short" (of the body), "bomb", "slow".
+    status 200), "type" (the same, packed), "cut" (of the packed text), "short" (of the body), "bomb", "slow"; or "file": the body is sent as it is.
     Without feed.tagged the server has no ETag."""
 
     def __init__(self, pair, folder):
@@ -158,6 +158,8 @@ class Feed:
             return handler.end_headers()
         if self.mode.isdigit():
             return handler.send_error(int(self.mode))
+        if self.mode == "file":
+            return self.send(handler, self.body, len(self.body))
         if self.mode == "html":
             return self.send(handler, PAGE, len(PAGE))
         if self.mode == "" and handler.headers.get("If-None-Match") == tag:

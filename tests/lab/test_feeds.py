@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lists that are fetched over HTTPS, in policies and as entries; the server fails in each way."""
+import gzip
 import hashlib
 import json
 import pathlib
@@ -9,7 +10,7 @@ import time
 import pytest
 
 from feedserver import Feed
-from labnet import until
+from labnet import run, until
 from policylab import Policies, udp
 
 FIRST, OTHER = "100.64.0.1", "100.65.0.1"
@@ -270,6 +271,27 @@ class TestEntries:
         assert "400 added, 400 removed" in block().stdout
         assert "0 added, 0 removed" in block().stdout
         assert "If-None-Match" in feed.requests[-1]
+
+    @pytest.mark.parametrize("mode", ["file", ""])
+    def test_a_feed_that_is_a_gz_file(self, on, block, feed, mode):
+        """Sent as it is, or packed by the server once more; in two parts, as gzip(1) reads them."""
+        feed.mode, text = mode, feed.body
+        feed.body = gzip.compress(text[:2000]) + gzip.compress(text[2000:])
+        assert "list feed (400 entries: 400 added, 0 removed)" in block().stdout
+        feed.tagged, feed.body = False, gzip.compress(text)[:-5]
+        assert "the gzip file is cut off" in on.fails(2, "block", "--url", feed.url, "--ca", feed.ca, "--sync", "feed", "--force")
+        assert len(on.entries()) == 400
+
+    def test_host_bits_of_a_feed_are_cleared(self, on, block, feed):
+        feed.body = b"203.0.113.7/24\n"
+        assert "has host bits set" in block(check=False).stderr
+        block("--mask")
+        assert set(on.entries()) == {"203.0.113.0/24"}
+
+    def test_a_slow_server_is_named(self, on, block, feed):
+        feed.mode = "slow"
+        done = run([*on.argv("block", "--url", feed.url, "--ca", feed.ca, "--sync", "feed")], check=False)
+        assert f"weir: still fetching '{feed.url}' after 2s" in done.stderr
 
     def test_bad_lines_have_the_url(self, on, block, feed):
         feed.body = b"192.0.2.1\nbad/line\n"

@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/progress.h"
 #include "ctl/net/curl_loop.h"
 #include "ctl/net/fetch.h"
 #include "ctl/net/fetch_url.h"
@@ -22,6 +23,7 @@
 #define TEXT_HEAD    "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 
 static char packed[4096], cut[4096], longer[4096], bomb[70000], elsewhere[256], to_gone[256];
+static char gz_files[5][4096];
 static char page[4 << 20], dense[2 << 20];
 static struct http_rule rules[] = {
 	{"/plain",
@@ -49,6 +51,11 @@ static struct http_rule rules[] = {
 	{"/cut", cut, 0},
 	{"/longer", longer, 0},
 	{"/bomb", bomb, 0},
+	{"/list.gz", gz_files[0], 0},
+	{"/list.gz-cut", gz_files[1], 0},
+	{"/list.gz-longer", gz_files[2], 0},
+	{"/list.gz-twice", gz_files[3], 0},
+	{"/list.gz-not", gz_files[4], 0},
 	{"/page", page, sizeof(page)},
 	{"/dense", dense, sizeof(dense)},
 };
@@ -67,27 +74,55 @@ static const struct server_rule names[] = {
 };
 static struct dns_server name_server;
 
-// An answer whose gzip body lacks its last bytes, or has more than them; all lengths agree.
-static void pack(const char *path, char *answer, size_t room, const char *text, size_t len,
-		 int more)
+static size_t gzip(const char *text, size_t len, char *ret, size_t room)
 {
 	z_stream z = {.next_in = (Bytef *)text, .avail_in = (uInt)len};
-	char body[60000];
-	size_t n, head;
 
 	assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
-	z.next_out = (Bytef *)body;
-	z.avail_out = sizeof(body) - 8;
+	z.next_out = (Bytef *)ret;
+	z.avail_out = (uInt)room;
 	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-	n = (size_t)((ssize_t)(sizeof(body) - 8 - z.avail_out) + more);
 	deflateEnd(&z);
-	head = (size_t)snprintf(
-		answer, room, TEXT_HEAD "Content-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n", n);
+	return room - z.avail_out;
+}
+
+static void set_answer(const char *path, char *answer, size_t room, bool encoded, const char *body,
+		       size_t n)
+{
+	size_t head = (size_t)snprintf(answer, room, TEXT_HEAD "%sContent-Length: %zu\r\n\r\n",
+				       encoded ? "Content-Encoding: gzip\r\n" : "", n);
+
 	assert_true(head + n < room);
 	memcpy(answer + head, body, n);
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
 		if (!strcmp(rules[i].path, path))
 			rules[i].len = head + n;
+}
+
+// An answer whose gzip body lacks its last bytes, or has more than them; all lengths agree.
+static void pack(const char *path, char *answer, size_t room, const char *text, size_t len,
+		 int more)
+{
+	char body[60000];
+	size_t n = gzip(text, len, body, sizeof(body) - 8);
+
+	set_answer(path, answer, room, true, body, (size_t)((ssize_t)n + more));
+}
+
+// A file of two packed texts, sent as it is, packed once more, cut, or with more after it.
+static void pack_files(void)
+{
+	char file[4096], again[4096];
+	size_t n = gzip("192.0.2.1\n", 10, file, 2048);
+
+	n += gzip("192.0.2.2\n", 10, file + n, 2048);
+	set_answer("/list.gz", gz_files[0], sizeof(gz_files[0]), false, file, n);
+	set_answer("/list.gz-cut", gz_files[1], sizeof(gz_files[1]), false, file, n - 4);
+	memcpy(file + n, "x\n", 2);
+	set_answer("/list.gz-longer", gz_files[2], sizeof(gz_files[2]), false, file, n + 2);
+	set_answer("/list.gz-twice", gz_files[3], sizeof(gz_files[3]), true, again,
+		   gzip(file, n, again, sizeof(again)));
+	set_answer("/list.gz-not", gz_files[4], sizeof(gz_files[4]), false, "\x1f\x8bhello", 7);
 }
 
 static int set_up(void **state)
@@ -98,6 +133,7 @@ static int set_up(void **state)
 	pack("/packed", packed, sizeof(packed), "192.0.2.1\n", 10, 0);
 	pack("/cut", cut, sizeof(cut), "192.0.2.1\n", 10, -4);
 	pack("/longer", longer, sizeof(longer), "192.0.2.1\n", 10, 3);
+	pack_files();
 	pack("/bomb", bomb, sizeof(bomb), zeros, 20 << 20, 0);
 	memset(page, ' ', sizeof(page));
 	memcpy(page, "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n", 45);
@@ -306,6 +342,56 @@ static void packed_texts(void **state)
 	fetch_result_free(&r);
 }
 
+// What curl would save is list.gz; packed by the server as well, or in several parts, as gzip(1) reads them.
+static void packed_files(void **state)
+{
+	static const char *const whole[] = {"/list.gz", "/list.gz-twice"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
+		struct fetch_result r =
+			fetch((struct fetch_request){.url = http_url(&server, whole[i])});
+
+		assert_int_equal(r.code, 0);
+		assert_string_equal(r.text, "192.0.2.1\n192.0.2.2\n");
+		assert_int_equal(r.len, 20);
+		fetch_result_free(&r);
+	}
+	assert_string_equal(failure("/list.gz-cut", -EBADMSG), "the gzip file is cut off: EBADMSG");
+	assert_string_equal(failure("/list.gz-longer", -EBADMSG),
+			    "the gzip file is damaged: EBADMSG");
+	assert_string_equal(failure("/list.gz-not", -EBADMSG), "the gzip file is damaged: EBADMSG");
+}
+
+static char told[4][256];
+static size_t told_n;
+
+static void hear(const char *text)
+{
+	if (told_n < ARRAY_SIZE(told))
+		snprintf(told[told_n++], sizeof(told[0]), "%s", text);
+}
+
+static void who_waits_learns_for_what(void **state)
+{
+	CLEANUP_FREE char *silent = mem_strdup(http_url(&server, "/silent"));
+	CLEANUP_FREE char *plain = mem_strdup(http_url(&server, "/plain"));
+	struct fetch_request requests[] = {{.url = plain}, {.url = silent, .timeout_ms = 2500}};
+	struct fetch_result results[2] = {0};
+
+	(void)state;
+	progress_to(hear);
+	assert_int_equal(fetch_all(requests, 2, results, NULL), 0);
+	progress_to(NULL);
+	assert_int_equal(results[0].code, 0);
+	assert_int_equal(results[1].code, -ETIMEDOUT);
+	assert_int_equal(told_n, 1);
+	assert_non_null(strstr(told[0], "still fetching 'http://"));
+	assert_non_null(strstr(told[0], "/silent' after 2s"));
+	for (size_t i = 0; i < 2; i++)
+		fetch_result_free(&results[i]);
+}
+
 static void failures(void **state)
 {
 	struct fetch_result r = fetch((struct fetch_request){.url = "http://127.0.0.1:1/"});
@@ -480,6 +566,8 @@ int main(void)
 		cmocka_unit_test(a_dense_text_leaves_turns_to_others),
 		cmocka_unit_test(redirects_are_followed_but_not_everywhere),
 		cmocka_unit_test(packed_texts),
+		cmocka_unit_test(packed_files),
+		cmocka_unit_test(who_waits_learns_for_what),
 		cmocka_unit_test(failures),
 		cmocka_unit_test(names_are_asked_for_at_our_resolver),
 		cmocka_unit_test(a_redirect_to_another_host_is_followed),
