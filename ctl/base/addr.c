@@ -188,7 +188,9 @@ int addr_parse(const char *text, size_t len, struct addr *ret, bool *ret_mapped)
 	return 0;
 }
 
-static int parse_prefix(const char *text, size_t len, struct prefix *ret, bool *ret_mapped)
+// mask: host bits are cleared; otherwise they are refused.
+static int parse_prefix(const char *text, size_t len, bool mask, struct prefix *ret,
+			bool *ret_mapped)
 {
 	const char *slash = memchr(text, '/', len);
 	size_t addr_len = slash ? (size_t)(slash - text) : len;
@@ -202,9 +204,10 @@ static int parse_prefix(const char *text, size_t len, struct prefix *ret, bool *
 		return -EINVAL;
 	p.len = (uint8_t)bits;
 	masked = prefix_of(&p.addr, p.len);
-	if (memcmp(masked.addr.bytes, p.addr.bytes, sizeof(p.addr.bytes)) != 0)
+	if (!mask && memcmp(masked.addr.bytes, p.addr.bytes, sizeof(p.addr.bytes)) != 0)
 		return -EINVAL;
-	// A shorter prefix has a bit of ffff among its host bits and was refused just now.
+	p = masked;
+	// A shorter prefix has a bit of ffff among its host bits, so it is not mapped any more.
 	if (is_mapped(&p.addr)) {
 		p.addr = addr_unmapped(&p.addr);
 		p.len = (uint8_t)(p.len - V6_MAPPED_BITS);
@@ -219,8 +222,19 @@ int prefix_parse(const char *text, size_t len, struct prefix *ret, bool *ret_map
 {
 	bool mapped = false;
 
-	if (parse_prefix(text, len, ret, &mapped) < 0)
+	if (parse_prefix(text, len, false, ret, &mapped) < 0)
 		return addr_explain(text, len, err);
+	if (ret_mapped)
+		*ret_mapped = mapped;
+	return 0;
+}
+
+int prefix_parse_masked(const char *text, size_t len, struct prefix *ret, bool *ret_mapped)
+{
+	bool mapped = false;
+
+	if (parse_prefix(text, len, true, ret, &mapped) < 0)
+		return -EINVAL;
 	if (ret_mapped)
 		*ret_mapped = mapped;
 	return 0;

@@ -34,6 +34,8 @@ struct addr addr_unmapped(const struct addr *a);
 // "0x7f.1", "0/0", "fe80::1%eth0", "1.2.3.4/33", "name/24".
 int prefix_parse(const char *text, size_t len, struct prefix *ret, bool *ret_mapped,
 		 struct err *err);
+// The same, but host bits are cleared: "192.0.2.7/24" is 192.0.2.0/24. 0 or -EINVAL.
+int prefix_parse_masked(const char *text, size_t len, struct prefix *ret, bool *ret_mapped);
 
 // A range FIRST-LAST of one family, FIRST <= LAST, cut into the fewest prefixes (at most 62 for
 // IPv4, 254 for IPv6). ret has room for 254. 0, or -EINVAL with sentence and hint.

@@ -41,6 +41,14 @@ static int parse_country(const char *word, struct geo *ret, struct err *err)
 	return 0;
 }
 
+bool geo_is_as_number(const char *word, size_t len)
+{
+	uint32_t asn;
+
+	return len > 2 && !strncasecmp(word, "as", 2) &&
+	       !num_parse_u32(word + 2, len - 2, 1, UINT32_MAX, &asn);
+}
+
 static int parse_asn(const char *word, struct geo *ret, struct err *err)
 {
 	uint32_t asn;
@@ -50,9 +58,8 @@ static int parse_asn(const char *word, struct geo *ret, struct err *err)
 		return 0;
 	}
 	err_input(err, "'%.*s' is not the number of an autonomous system", SHOWN_MAX, word);
-	if (!strncasecmp(word, "as", 2) &&
-	    !num_parse_u32(word + 2, strlen(word + 2), 1, UINT32_MAX, &asn))
-		return err_hint(err, "write asn %" PRIu32, asn);
+	if (geo_is_as_number(word, strlen(word)))
+		return err_hint(err, "write asn %s", word + 2);
 	return err_hint(err, "write a number from 1 to 4294967295: asn 64500");
 }
 

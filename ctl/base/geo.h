@@ -23,6 +23,8 @@ enum geo_kind geo_keyword(const char *word, size_t len);
 // The word after the keyword: a country code in either case, or the number of an autonomous system. 0, or -EINVAL
 // with err set.
 int geo_parse(enum geo_kind kind, const char *word, size_t len, struct geo *ret, struct err *err);
+// Is the word the number of an autonomous system as people write it, "AS13335"?
+bool geo_is_as_number(const char *word, size_t len);
 // "country DE"
 const char *geo_format(const struct geo *geo, geo_text ret);
 // Is this a name that geo_format has made? No host name is: they have no blank.

@@ -9,6 +9,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/cmd/batch_each.h"
+#include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/bpffs.h"
 
@@ -19,7 +20,7 @@
 // The errors of a batch that is applied as a whole.
 struct batch_errors {
 	struct context *ctx;
-	const char *file; // as messages name it
+	const char *file; // "-": standard input
 	size_t n;
 };
 
@@ -27,14 +28,16 @@ static void say_error(void *ctx, const struct batch_line *line, const struct err
 {
 	struct batch_errors *errors = ctx;
 	struct out *o = errors->ctx->out;
+	CLEANUP_TEXT struct text place = {0};
 	bool hint = err->hint[0];
 
 	if (errors->n++ >= ERRORS_SHOWN)
 		return;
-	log_error("%s:%u: %s%s%s%s", errors->file, line->number, err->text, hint ? " (" : "",
-		  err->hint, hint ? ")" : "");
+	overlay_add_place(&place, errors->file, line->number);
+	log_error("%s: %s%s%s%s", text_get(&place), err->text, hint ? " (" : "", err->hint,
+		  hint ? ")" : "");
 	out_row(o);
-	out_cell(o, "file", NULL, errors->file);
+	out_cell(o, "file", NULL, batch_shown_file(errors->file));
 	out_cell_u64(o, "line", NULL, line->number);
 	out_cell(o, "text", NULL, err->text);
 	out_cell(o, "hint", NULL, err->hint);
@@ -133,18 +136,18 @@ static void sum_up(struct batch_sums *sums, const struct batch_line *line)
 static void report_line(const struct batch *b, const struct batch_line *line,
 			const struct store *store, struct batch_sums *sums)
 {
-	CLEANUP_TEXT struct text text = {0};
+	CLEANUP_TEXT struct text text = {0}, place = {0};
 	struct out *o = b->ctx->out;
 	struct err err = {0};
 
 	out_object(o, NULL);
 	out_set_u64(o, "line", line->number);
 	batch_describe(&text, line, store, o);
+	overlay_add_place(&place, b->file, line->number);
 	if (b->ctx->verbose)
-		out_line(o, "%s:%u: %s", batch_shown_file(b->file), line->number, text_get(&text));
+		out_line(o, "%s: %s", text_get(&place), text_get(&text));
 	if (line->verb->removes && unblocking_report_left(&line->unblocking, o, &err)) {
-		log_error("%s:%u: %s (%s)", batch_shown_file(b->file), line->number, err.text,
-			  err.hint);
+		log_error("%s: %s (%s)", text_get(&place), err.text, err.hint);
 		sums->left++;
 	}
 	sum_up(sums, line);
@@ -210,7 +213,7 @@ static int report(struct batch *b, const struct store *store, struct err *err)
 static int run_whole(struct context *ctx, const struct args *args, struct err *err)
 {
 	const char *file = args_value(args, "file");
-	struct batch_errors errors = {.ctx = ctx, .file = batch_shown_file(file ? file : "-")};
+	struct batch_errors errors = {.ctx = ctx, .file = file ? file : "-"};
 	CLEANUP(batch_free)
 	struct batch b = {
 		.ctx = ctx,

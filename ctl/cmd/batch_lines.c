@@ -8,6 +8,7 @@
 
 #include "ctl/base/diag.h"
 #include "ctl/base/log.h"
+#include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/bpffs.h"
 
@@ -153,11 +154,14 @@ static struct targets *targets_of(struct batch_line *line)
 // An error of an item: of a word, or of a line of a list that the command reads.
 static void fail_item(struct batch *b, struct batch_line *line, const struct items_error *bad)
 {
+	CLEANUP_TEXT struct text place = {0};
 	struct err err = {0};
 
 	err_input(&err, "%s", bad->text);
-	if (bad->file)
-		err_prefix(&err, "%s:%u", bad->file, bad->line);
+	if (bad->file) {
+		overlay_add_place(&place, bad->file, bad->line);
+		err_prefix(&err, "%s", text_get(&place));
+	}
 	fail(b, line, &err);
 }
 

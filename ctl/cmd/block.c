@@ -152,6 +152,7 @@ static int run_allow(struct context *ctx, const struct args *args, struct err *e
 static const struct args_option options[] = {
 	OPTION_FILE,
 	OPTION_WIDE,
+	OPTION_MASK,
 	OPTION_DIRECTION,
 	{.name = "for", .arg = "TIME", .help = "expire after TIME: 30s, 10m, 2h, 7d (default: permanent)"},
 	{.name = "note", .arg = "TEXT", .help = "reason, shown by weir list"},
@@ -171,6 +172,13 @@ static const struct args_option options[] = {
 };
 // clang-format on
 
+static const struct args_foreign foreign[] = {
+	{"timeout", 't', "--for TIME lets the entries expire"},
+	{"comment", 0, "--note TEXT records a reason"},
+	{"reason", 0, "--note TEXT records a reason"},
+	{0},
+};
+
 const struct command cmd_block = {
 	.name = "block",
 	.usage = "WHAT… | -f FILE | --url URL --sync NAME [OPTIONS]",
@@ -185,6 +193,7 @@ const struct command cmd_block = {
 		"  weir block -i eth0 --live twitter.com\n"
 		"  curl -s https://example.net/drop.txt | weir block -f - --sync drop",
 	.options = options,
+	.foreign = foreign,
 	.run = run_block,
 };
 
@@ -194,5 +203,6 @@ const struct command cmd_allow = {
 	.summary = "pass packets from (or to) addresses, even if they are blocked",
 	.text = "Same syntax as weir block. Any allow entry, host or prefix, beats any block entry.",
 	.options = options,
+	.foreign = foreign,
 	.run = run_allow,
 };

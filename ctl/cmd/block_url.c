@@ -81,6 +81,7 @@ static int describe(const struct blocking *r, struct feed_list *ret, struct err 
 		.to = args_has(args, "to"),
 		.both = args_has(args, "both"),
 		.wide = args_has(args, "wide"),
+		.mask = args_has(args, "mask"),
 	};
 	if (time)
 		num_parse_time_ms(time, strlen(time), 1, ITEMS_FOR_MAX_MS, &ret->for_ms);
@@ -111,6 +112,7 @@ static void add_items(struct blocking *r, const char *text, size_t len)
 	struct items *items = &r->targets.items;
 	size_t e = items->errors.n;
 
+	items->mask = r->url->list.mask;
 	items_add_text(items, text, len, args_has(r->args, "wide"));
 	for (; e < items->errors.n; e++)
 		items->errors.at[e].file = r->url->list.url;

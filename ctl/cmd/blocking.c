@@ -3,7 +3,9 @@
 #include "ctl/cmd/blocking.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,6 +28,7 @@ void blocking_free(struct blocking *r)
 {
 	targets_free(&r->targets);
 	block_url_free(r->url);
+	free(r->note);
 }
 
 // In seconds, rounded up: an entry for one second lasts at least one.
@@ -72,10 +75,9 @@ int blocking_read(const struct context *ctx, const struct args *args, bool allow
 		return code;
 	if ((code = overlay_text(args, "origin", &r->intent.origin, err)))
 		return code;
-	if ((code = overlay_text(args, "note", &r->intent.note, err)))
-		return code;
 	if ((code = overlay_text(args, "sync", &r->intent.list, err)))
 		return code;
+	r->intent.note = r->note = overlay_note(args);
 	if ((code = read_resolver_timeout(args, &r->resolver_timeout_ms, err)))
 		return code;
 	if ((code = block_url_read(ctx, r, err)))
@@ -133,12 +135,23 @@ static int skip_answers(struct blocking *r, const struct guard *guard, struct er
 	return code;
 }
 
+// "weir block eth0 192.0.2.1": the interface is an option.
+static void hint_interface(const struct targets *t, struct err *err)
+{
+	for (size_t n = 0; n < t->names_n; n++)
+		if (t->answers[n].error && if_nametoindex(t->names[n]))
+			err_hint(err, "'%s' is an interface: write -i %s", t->names[n],
+				 t->names[n]);
+}
+
 int blocking_answered(struct blocking *r, const struct guard *guard, struct err *err)
 {
 	int code = targets_check_answers(&r->targets, err);
 
-	if (code)
+	if (code) {
+		hint_interface(&r->targets, err);
 		return code;
+	}
 	warn_missing(&r->targets);
 	if (r->intent.allow && r->targets.names_n)
 		log_warning("the owner of the name decides which addresses are allowed");

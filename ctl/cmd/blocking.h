@@ -19,6 +19,7 @@ struct blocking {
 	bool force, dry_run;
 	unsigned resolver_timeout_ms; // 0: default
 	char by[160];
+	char *note;                   // of the intent
 	struct records_change change; // by blocking_record
 	size_t listed;                // references of the list, by blocking_record
 	struct block_url *url;        // of --url; NULL: none

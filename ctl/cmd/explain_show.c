@@ -25,10 +25,9 @@ void explain_show_record(struct text *t, const struct store *s, const struct rec
 	if (who.len)
 		text_addf(t, ", %s", text_get(&who));
 	if (record->until_s != RECORD_NEVER)
-		text_addf(
-			t, ", %s left",
-			num_format_duration_ms(
-				record->until_s > now ? (record->until_s - now) * 1000 : 0, text));
+		text_addf(t, ", %s left",
+			  num_format_duration_ms(show_left_s(&s->clock, record->until_s) * 1000,
+						 text));
 	packets = entry ? entry->hits.packets : 0;
 	text_addf(t, ", %s %s", num_format_grouped(packets, text),
 		  num_plural(packets, "packet", "packets"));

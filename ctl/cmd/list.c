@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ctl/base/best.h"
+#include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/list_choice.h"
@@ -17,8 +18,10 @@ struct listing {
 	struct store *store;
 	struct entries entries;
 	struct list_choice choice;
-	bool plain;
-	size_t n; // entries shown
+	bool plain, wide;
+	size_t n;       // entries shown
+	size_t omitted; // that a list would refuse
+	addr_text first_omitted;
 };
 
 static void listing_free(struct listing *l)
@@ -61,16 +64,9 @@ static uint64_t age_s(const struct store *store, const struct entry *entry)
 	return now > entry->since_s ? now - entry->since_s : 0;
 }
 
-static uint64_t left_s(const struct store *store, const struct entry *entry)
-{
-	uint64_t now = (store->clock.wall_ms + 999) / 1000;
-
-	return entry->until_s > now ? entry->until_s - now : 0;
-}
-
 static void show_left(struct listing *l, const struct entry *entry)
 {
-	uint64_t left = left_s(l->store, entry);
+	uint64_t left = show_left_s(&l->store->clock, entry->until_s);
 	num_text text;
 
 	if (entry->until_s == RECORD_NEVER)
@@ -100,25 +96,20 @@ static void show_row(struct listing *l, const struct entry *entry)
 	show_owners(o, entry);
 }
 
-// Replaces quotes and control characters, which a list cannot have in a note but older files may.
+// Older files may have notes that a list cannot have.
 static void print_note(const char *note)
 {
 	CLEANUP_TEXT struct text shown = {0};
 
-	text_add_shown(&shown, note, strlen(note));
-	for (char *c = shown.at; *c; c++)
-		if (*c == '"')
-			*c = '\'';
-		else if (*c == '\t')
-			*c = ' ';
-	printf(" note \"%s\"", shown.at);
+	items_add_note(&shown, note);
+	printf(" note \"%s\"", text_get(&shown));
 }
 
 // A line that `weir block -f -` or `weir allow -f -` reads.
 static void print_plain(const struct listing *l, const struct entry *entry)
 {
 	const struct owner *owner = entry->references.at[0].owner;
-	uint64_t left = left_s(l->store, entry);
+	uint64_t left = show_left_s(&l->store->clock, entry->until_s);
 	addr_text address;
 
 	printf("%s", prefix_format(&entry->prefix, address));
@@ -136,6 +127,11 @@ static int show(struct listing *l, const struct entry *entry, struct err *err)
 	int code;
 
 	l->n++;
+	if (l->plain && !l->wide && items_wide_problem(&entry->prefix)) {
+		if (!l->omitted++)
+			prefix_format(&entry->prefix, l->first_omitted);
+		return 0;
+	}
 	if (l->plain) {
 		print_plain(l, entry);
 		return 0;
@@ -221,6 +217,12 @@ static int show_all(struct listing *l, struct err *err)
 		return code;
 	if (is_read(l) && (code = choice_missed(&l->choice, ctx->instance, err)))
 		return code;
+	if (l->omitted)
+		log_notice("%zu %s left out, which %s --wide to be read back: %s%s "
+			   "(weir list --plain --wide | weir block -f - --wide)",
+			   l->omitted, num_plural(l->omitted, "entry is", "entries are"),
+			   num_plural(l->omitted, "needs", "need"), l->first_omitted,
+			   l->omitted > 1 ? ", …" : "");
 	if (!l->n && !l->plain && !ctx->quiet)
 		out_line(ctx->out, "no %sentries in instance %s",
 			 l->choice.origin || l->choice.list ? "such " : "", ctx->instance);
@@ -243,6 +245,7 @@ static int list_entries(struct context *ctx, const struct args *args, struct err
 	l.entries.wanted = choice_wants;
 	l.entries.wanted_ctx = &l.choice;
 	l.plain = args_has(args, "plain") && !ctx->json;
+	l.wide = args_has(args, "wide");
 	out_set_string(ctx->out, "instance", ctx->instance);
 	return show_all(&l, err);
 }
@@ -274,7 +277,7 @@ static const struct args_option options[] = {
 	 .help = "one entry per line, as input for weir block -f - (or weir allow -f -)"},
 	{.name = "set", .arg = "NAME", .help = "list the addresses in the dynamic set NAME"},
 	OPTION_CHOICE,
-	OPTION_WIDE_TABLES,
+	{.name = "wide", .help = "do not fit tables to the terminal; with --plain all entries"},
 	{0},
 };
 

@@ -35,9 +35,19 @@ static int refuse_empty(const char *path, struct err *err)
 	return err_hint(err, "did the command that wrote it fail?");
 }
 
+void overlay_add_place(struct text *t, const char *file, unsigned line)
+{
+	if (strcmp(file, "-"))
+		text_addf(t, "%s:%u", file, line);
+	else
+		text_addf(t, "standard input, line %u", line);
+}
+
 // Prints an invalid line of a file, or an invalid argument.
 static void report_error(struct context *ctx, const struct items_error *bad)
 {
+	CLEANUP_TEXT struct text place = {0};
+
 	out_row(ctx->out);
 	out_cell(ctx->out, "file", NULL, bad->file ? bad->file : "");
 	out_cell_u64(ctx->out, "line", NULL, bad->line);
@@ -45,9 +55,8 @@ static void report_error(struct context *ctx, const struct items_error *bad)
 	if (!out_has_lines(ctx->out))
 		return;
 	if (bad->file)
-		log_error("%s:%u: %s", bad->file, bad->line, bad->text);
-	else
-		log_error("%s", bad->text);
+		overlay_add_place(&place, bad->file, bad->line);
+	log_error("%s%s%s", text_get(&place), bad->file ? ": " : "", bad->text);
 }
 
 void overlay_report_errors(struct context *ctx, const struct targets *t)
@@ -89,8 +98,10 @@ static int read_files(const struct args *args, struct targets *t, struct err *er
 int overlay_read_targets(const struct args *args, bool keep_going, bool empty_ok, struct targets *t,
 			 size_t *ret_bad, struct err *err)
 {
-	int code = read_words(args, keep_going, t, err);
+	int code;
 
+	t->items.mask = args_has(args, "mask");
+	code = read_words(args, keep_going, t, err);
 	if (code || (code = read_files(args, t, err)))
 		return code;
 	*ret_bad = t->items.error_count;
@@ -159,4 +170,14 @@ int overlay_text(const struct args *args, const char *option, const char **ret, 
 	}
 	*ret = text;
 	return 0;
+}
+
+char *overlay_note(const struct args *args)
+{
+	CLEANUP_TEXT struct text note = {0};
+	const char *given = args_value(args, "note");
+
+	if (!items_add_note(&note, given ? given : ""))
+		log_notice("the note is saved as \"%s\"", text_get(&note));
+	return text_take(&note);
 }

@@ -58,6 +58,13 @@ void show_time(struct text *t, uint64_t wall_s, uint64_t now_s)
 	text_add(t, buf);
 }
 
+uint64_t show_left_s(const struct clock *c, uint64_t until_s)
+{
+	uint64_t now_s = (c->wall_ms + 999) / 1000;
+
+	return until_s > now_s ? until_s - now_s : 0;
+}
+
 void show_until(struct text *t, uint64_t until_s, uint64_t now_s)
 {
 	num_text left;

@@ -15,6 +15,8 @@ const char *kind_side(uint8_t kind); // "from"
 
 // "until 04:12 (1h)", "permanent"; with the date if it is not today.
 void show_until(struct text *t, uint64_t until_s, uint64_t now_s);
+// How long it is until then, in seconds: 0 if that has passed. The end of an entry is rounded up, so the clock is, too.
+uint64_t show_left_s(const struct clock *c, uint64_t until_s);
 // "02:13", with the date if it is not today.
 void show_time(struct text *t, uint64_t wall_s, uint64_t now_s);
 // Adds the interfaces that run Weir now, asked of the kernel: "eth0 eth1", "no interface"; also as array "interfaces"

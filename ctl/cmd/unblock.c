@@ -82,6 +82,7 @@ static int run_unallow(struct context *ctx, const struct args *args, struct err 
 static const struct args_option options[] = {
 	OPTION_FILE,
 	OPTION_WIDE,
+	OPTION_MASK,
 	{.name = "to", .help = "only entries that match the destination"},
 	{.name = "both", .help = "entries of both directions (default)"},
 	OPTION_ORIGIN,

@@ -64,6 +64,7 @@ static struct json *describe(const struct feed_list *l)
 	json_set(j, "to", json_u64(l->to));
 	json_set(j, "both", json_u64(l->both));
 	json_set(j, "wide", json_u64(l->wide));
+	json_set(j, "mask", json_u64(l->mask));
 	json_set(j, "every_ms", json_u64(l->every_ms));
 	json_set(j, "for_ms", json_u64(l->for_ms));
 	return j;
@@ -110,6 +111,7 @@ static bool read_one(const char *path, struct feed_list *ret)
 		.to = json_get_u64(j, "to"),
 		.both = json_get_u64(j, "both"),
 		.wide = json_get_u64(j, "wide"),
+		.mask = json_get_u64(j, "mask"),
 		.every_ms = json_get_u64(j, "every_ms"),
 		.for_ms = json_get_u64(j, "for_ms"),
 	};
@@ -177,6 +179,8 @@ size_t feed_list_words(const struct feed_list *l, const char *path, feed_list_ti
 		ret[n++] = "--both";
 	if (l->wide)
 		ret[n++] = "--wide";
+	if (l->mask)
+		ret[n++] = "--mask";
 	return n;
 }
 
@@ -190,7 +194,7 @@ static bool has_ends(const struct items *items)
 
 uint64_t feed_list_entries(const struct feed_list *l, const char *text, size_t len, bool *ret_plain)
 {
-	struct items items = {0};
+	struct items items = {.mask = l->mask};
 	uint64_t entries;
 
 	items_add_text(&items, text, len, l->wide);

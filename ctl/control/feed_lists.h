@@ -14,7 +14,7 @@
 struct feed_list {
 	char *list, *origin, *note; // "" where not given
 	char *url, *ca;             // ca NULL: not given
-	bool allow, to, both, wide;
+	bool allow, to, both, wide, mask;
 	uint64_t every_ms, for_ms; // for_ms 0: permanent
 };
 

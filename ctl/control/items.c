@@ -15,7 +15,6 @@
 
 #define STRINGS_CHUNK 65536 // bytes
 #define RANGE_MAX     254   // prefixes, see range_parse
-#define NOTE_MAX      255   // bytes, as a STRING of the policy language
 #define SHOWN_MAX     60    // bytes of a word that a message repeats
 #define NO_LINE       0     // the command line
 
@@ -125,21 +124,22 @@ static int explain(struct item_line *l, struct word w, bool range)
 }
 
 // Feeds and broken resolvers put such entries into lists by mistake.
+const char *items_wide_problem(const struct prefix *p)
+{
+	if (p->len < (p->addr.family == 4 ? 8 : 16))
+		return p->addr.family == 4 ? "is shorter than /8" : "is shorter than /16";
+	if (addr_is_loopback(&p->addr))
+		return "is loopback";
+	return addr_is_unspecified(&p->addr) ? "contains the unspecified address" : NULL;
+}
+
 static int check_width(struct item_line *l)
 {
 	for (size_t i = 0; i < l->n && !l->wide; i++) {
-		const struct prefix *p = &l->prefixes[i];
-		uint8_t shortest = p->addr.family == 4 ? 8 : 16;
+		const char *problem = items_wide_problem(&l->prefixes[i]);
 
-		if (p->len < shortest)
-			return refuse(l, "'%.*s' is shorter than /%u (--wide allows it)",
-				      SHOWN(l->what), shortest);
-		if (addr_is_loopback(&p->addr))
-			return refuse(l, "'%.*s' is loopback (--wide allows it)", SHOWN(l->what));
-		if (addr_is_unspecified(&p->addr))
-			return refuse(l,
-				      "'%.*s' contains the unspecified address (--wide allows it)",
-				      SHOWN(l->what));
+		if (problem)
+			return refuse(l, "'%.*s' %s (--wide allows it)", SHOWN(l->what), problem);
 	}
 	return 0;
 }
@@ -150,6 +150,9 @@ static int check_keyword(struct item_line *l)
 	static const char *const options[] = {"for", "note", "to", "both", "from"};
 	static const char *const keywords[] = {"not", "host", "self"};
 
+	if (geo_is_as_number(l->what.at, l->what.len))
+		return refuse(l, "'%.*s' is an autonomous system (write asn %.*s)", SHOWN(l->what),
+			      (int)l->what.len - 2, l->what.at + 2);
 	if (word_is(l->what, "any"))
 		return refuse(l, "'any' is every address (write 0.0.0.0/0 or ::/0)");
 	if (word_is_one_of(l->what, options, ARRAY_SIZE(options)))
@@ -247,6 +250,19 @@ static int refuse_more(struct item_line *l)
 		SHOWN(l->what), host, host, SHOWN(rest));
 }
 
+// "1.2.3.4,5.6.7.8"
+static int refuse_comma(struct item_line *l)
+{
+	struct word w = l->what;
+
+	if (!w.len || !memchr(w.at, ',', w.len))
+		return 0;
+	return refuse(l, "'%.*s' %s a comma (%s)", SHOWN(w),
+		      w.at[w.len - 1] == ',' ? "ends in" : "contains",
+		      l->in.number == NO_LINE ? "separate items with blanks"
+					      : "write one item per line");
+}
+
 // What is more than a host name.
 static int refuse_url(struct item_line *l)
 {
@@ -256,10 +272,6 @@ static int refuse_url(struct item_line *l)
 
 	if (colon && (size_t)(colon - w.at) + 2 < w.len && !memcmp(colon, "://", 3))
 		return refuse(l, "'%.*s' is a URL (write its host name alone)", SHOWN(w));
-	if (w.len && w.at[w.len - 1] == ',')
-		return refuse(l, "'%.*s' ends in a comma (%s)", SHOWN(w),
-			      l->in.number == NO_LINE ? "separate items with blanks"
-						      : "write one item per line");
 	if (colon && !dns_name_problem(w.at, (size_t)(colon - w.at), buf, sizeof(buf)))
 		return refuse(
 			l,
@@ -278,11 +290,20 @@ static int parse_other(struct item_line *l)
 	if (word_is(l->what, "0/0") || word_is(l->what, "*"))
 		return refuse(l, "'%.*s' is not an address (write 0.0.0.0/0 or ::/0)",
 			      SHOWN(l->what));
-	if ((code = refuse_more(l)) || (code = refuse_url(l)))
+	if ((code = refuse_comma(l)) || (code = refuse_more(l)) || (code = refuse_url(l)))
 		return code;
 	if (!l->what.len || addr_looks_like(l->what.at, l->what.len))
 		return explain(l, l->what, looks_like_range(l->what));
 	return parse_name(l);
+}
+
+static int read_prefix(struct item_line *l)
+{
+	struct word w = l->what;
+
+	if (l->items->mask)
+		return prefix_parse_masked(w.at, w.len, l->prefixes, &l->mapped);
+	return prefix_parse(w.at, w.len, l->prefixes, &l->mapped, NULL);
 }
 
 // The parsers are tried first: asking what a word looks like costs more than they do.
@@ -292,7 +313,7 @@ static int parse_what(struct item_line *l)
 	enum geo_kind geo = geo_keyword(w.at, w.len);
 
 	l->n = 1;
-	if (!prefix_parse(w.at, w.len, l->prefixes, &l->mapped, NULL))
+	if (!read_prefix(l))
 		return check_width(l);
 	if (memchr(w.at, '-', w.len) && !range_parse(w.at, w.len, l->prefixes, &l->n, NULL))
 		return check_width(l);
@@ -334,6 +355,31 @@ static bool is_printable(struct word w)
 	return true;
 }
 
+// How many bytes of s, which is valid UTF-8, fit into ITEMS_NOTE_MAX without half a code point.
+static size_t fitting(const struct text *s)
+{
+	size_t n = s->len < ITEMS_NOTE_MAX ? s->len : ITEMS_NOTE_MAX;
+
+	while (n < s->len && n && ((uint8_t)s->at[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
+bool items_add_note(struct text *t, const char *note)
+{
+	CLEANUP_TEXT struct text clean = {0};
+
+	text_add_shown(&clean, note, strlen(note));
+	for (size_t c = 0; c < clean.len; c++)
+		if (clean.at[c] == '"')
+			clean.at[c] = '\'';
+		else if (clean.at[c] == '\t')
+			clean.at[c] = ' ';
+	clean.len = fitting(&clean);
+	text_addn(t, text_get(&clean), clean.len);
+	return clean.len == strlen(note) && !memcmp(text_get(&clean), note, clean.len);
+}
+
 static int parse_note(struct item_line *l)
 {
 	const char *quote;
@@ -350,8 +396,8 @@ static int parse_note(struct item_line *l)
 		return refuse(l, "missing closing quote of the note");
 	l->note.len = (size_t)(quote - l->in.at);
 	l->in.at = quote + 1;
-	if (!l->note.len || l->note.len > NOTE_MAX)
-		return refuse(l, "a note has 1 to %d bytes", NOTE_MAX);
+	if (!l->note.len || l->note.len > ITEMS_NOTE_MAX)
+		return refuse(l, "a note has 1 to %d bytes", ITEMS_NOTE_MAX);
 	if (!is_printable(l->note))
 		return refuse(l, "the note contains unprintable bytes");
 	if (l->in.at < l->in.end && !lines_blank(*l->in.at) && !lines_comment(*l->in.at))
@@ -449,10 +495,45 @@ static void add_items(struct item_line *l)
 	}
 }
 
+// "1.2.3.4 for 10m", "1.2.3.4 port 80": what a line of a list or a rule has after an address, among the words of the
+// command line. Returns how many words that is; 0: the first word is an item.
+static size_t refuse_words(struct item_line *l, const char *const *words, size_t n)
+{
+	static const struct {
+		const char *word;
+		size_t takes;
+		const char *option; // instead; NULL: a rule has it
+	} others[] = {
+		{"for", 2, "--for"},   {"note", 2, "--note"}, {"to", 1, "--to"},
+		{"both", 1, "--both"}, {"port", 2, NULL},     {"proto", 2, NULL},
+	};
+	const char *word = words[0];
+	const struct item *before;
+	addr_text address;
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(others) && (strcmp(word, others[i].word) || others[i].takes > n))
+		i++;
+	if (i == ARRAY_SIZE(others) || !l->items->items.n)
+		return 0;
+	before = vec_last(&l->items->items);
+	if (!others[i].option)
+		refuse(l,
+		       "unexpected '%s' (an entry matches the whole address; a %s needs a policy: drop from %s %s %s)",
+		       word, word,
+		       before->name ? before->name : prefix_format(&before->prefix, address), word,
+		       words[1]);
+	else
+		refuse(l, "unexpected '%s' (write %s%s%s)", word, others[i].option,
+		       others[i].takes > 1 ? " " : "", others[i].takes > 1 ? words[1] : "");
+	return others[i].takes;
+}
+
 size_t items_add_words(struct items *b, const char *const *words, size_t n)
 {
 	bool two = n > 1 && geo_keyword(words[0], strlen(words[0]));
 	struct item_line l;
+	size_t refused;
 
 	// Not all of it: the prefixes are 4.6 kB that need no zeros.
 	l.items = b;
@@ -466,6 +547,8 @@ size_t items_add_words(struct items *b, const char *const *words, size_t n)
 	l.note = (struct word){0};
 	l.item = (struct item){.line = NO_LINE};
 	l.mapped = false;
+	if ((refused = refuse_words(&l, words, n)))
+		return refused;
 	if (parse_what(&l) == 0)
 		add_items(&l);
 	return two ? 2 : 1;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "ctl/base/addr.h"
+#include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 
 #define ITEMS_NAMES_MAX  10000
@@ -16,6 +17,7 @@
 #define ITEMS_MAX        (4u << 20) // a short line can be a range of 254 prefixes
 #define ITEMS_BYTES_MAX  (256u << 20)
 #define ITEMS_ERRORS_MAX 100
+#define ITEMS_NOTE_MAX   255                           // bytes, as a STRING of the policy language
 #define ITEMS_FOR_MAX_MS (36525ull * 24 * 3600 * 1000) // a century: sums with the clock stay small
 
 struct item {
@@ -39,6 +41,7 @@ struct items {
 	size_t error_count;             // all of them
 	size_t names, geos;
 	size_t mapped;                 // "::ffff:1.2.3.4" read as IPv4
+	bool mask;                     // set by the caller: host bits are cleared, not refused
 	struct items_strings *strings; // owns the names and notes
 };
 
@@ -51,3 +54,8 @@ size_t items_add_words(struct items *b, const char *const *words, size_t n);
 // unspecified are refused unless `wide`.
 void items_add_text(struct items *b, const char *text, size_t len, bool wide);
 void items_free(struct items *b);
+// Does a list need `wide` for this prefix? NULL: no; else why: "is loopback".
+const char *items_wide_problem(const struct prefix *p);
+// Adds the note in a form that a list can have: '"' becomes "'", a tab a blank, what is not printable UTF-8 '?', and
+// what exceeds ITEMS_NOTE_MAX bytes is cut off. True: nothing had to be changed.
+bool items_add_note(struct text *t, const char *note);

@@ -118,7 +118,7 @@ def test_nothing_changes_if_a_line_is_bad(on):
     done = batch(on, BAD, check=False)
     assert done.returncode == 1 and done.stdout == "" and not on.entries()
     lines = done.stderr.splitlines()
-    assert [line.split(": ")[1] for line in lines[:-1]] == [f"standard input:{n}" for n in range(2, 7)]
+    assert [line.split(": ")[1] for line in lines[:-1]] == [f"standard input, line {n}" for n in range(2, 7)]
     assert "203.0.113.300" in lines[0] and "did you mean 'block'?" in lines[1]
     assert "unknown option '--fr'" in lines[2] and "closing quote" in lines[3] and "missing WHAT" in lines[4]
     assert lines[-1] == "weir: 5 of 6 commands failed; nothing was changed"
@@ -147,7 +147,7 @@ def test_nothing_changes_if_a_line_is_bad(on):
 def test_mistakes(on, line, status, said):
     done = batch(on, f"block 198.51.100.1\n{line}\n", check=False)
     assert done.returncode == status and said in done.stderr, done.stderr
-    assert done.stderr.startswith("weir: standard input:2: ")
+    assert done.stderr.startswith("weir: standard input, line 2: ")
     assert "1 of 2 commands failed; nothing was changed" in done.stderr
     assert not on.entries()
 
@@ -167,7 +167,7 @@ def test_errors_of_a_list(on, tmp_path):
     feed = tmp_path / "feed"
     feed.write_text("198.51.100.1\nx y\n198.51.100.999\n")
     done = batch(on, f"block -f {feed}", check=False)
-    assert done.returncode == 1 and f"standard input:1: {feed}:3: " in done.stderr
+    assert done.returncode == 1 and f"standard input, line 1: {feed}:3: " in done.stderr
     assert "1 of 1 command failed" in done.stderr
 
 
@@ -175,7 +175,7 @@ def test_a_refusal_while_applying_changes_nothing(on):
     on("block", "-f", "-", "--sync", "feed", input="\n".join(f"203.0.113.{i}" for i in range(10)))
     short = "block 198.51.100.1\nblock 203.0.113.1 --sync feed\n"
     done = batch(on, short, check=False)
-    assert done.returncode == 3 and "would shrink from 10 to 1" in done.stderr and "input:2: " in done.stderr
+    assert done.returncode == 3 and "would shrink from 10 to 1" in done.stderr and "input, line 2: " in done.stderr
     assert len(on.entries()) == 10
     batch(on, short.replace("--sync", "--force --sync"))
     assert set(on.entries()) == {"198.51.100.1", "203.0.113.1"}
@@ -185,7 +185,7 @@ def test_what_stays_blocked(on):
     on("block", "203.0.113.0/24", "203.0.113.7")
     done = batch(on, "unblock 203.0.113.8\nblock 198.51.100.1\n", check=False)
     assert done.returncode == 3 and "198.51.100.1" in on.entries()
-    assert "standard input:1: 203.0.113.8 stays blocked: block from 203.0.113.0/24" in done.stderr
+    assert "standard input, line 1: 203.0.113.8 stays blocked: block from 203.0.113.0/24" in done.stderr
     assert done.stderr.endswith("weir: 1 of 2 commands left an address covered by another entry\n")
 
 
@@ -210,7 +210,7 @@ def test_names_of_all_lines_in_parallel(on, dns):
     entries = on.entries()
     assert len(entries) == 42 and entries["198.51.100.3"]["holders"][0]["name"] == "n3.test"
     done = batch(on, "\n".join(lines + ["block gone.invalid --resolver 10.77.0.2"]), check=False)
-    assert done.returncode == 1 and "standard input:41: 'gone.invalid'" in done.stderr
+    assert done.returncode == 1 and "standard input, line 41: 'gone.invalid'" in done.stderr
     assert done.stderr.count("\n") == 2
 
 

@@ -14,22 +14,25 @@ import time
 
 import pytest
 
+import mmdb
 from labnet import ROOT, WEIR, run, until
 
 PROGRAM = ROOT / "contrib" / "crowdsec" / "weir-crowdsec"
-BANNED4, BANNED6, OTHER4, NET4 = "203.0.113.10", "2001:db8:113::10", "203.0.113.20", "198.51.100.0/24"
+BANNED4, BANNED6, OTHER4, NET4, COUNTRY4 = "203.0.113.10", "2001:db8:113::10", "203.0.113.20", "198.51.100.0/24", "192.0.2.0/24"
 KEY = "0123456789abcdef"
 HUB = pathlib.Path("/usr/share/crowdsec/hub")
 
 
-def environment(on):
-    return {**os.environ, "WEIR": f"{WEIR} -N {on.pair.near_netns}", "WEIR_INSTANCE": on.name}
+def environment(on, *options):
+    return {**os.environ, "WEIR": " ".join(map(str, [WEIR, "-N", on.pair.near_netns, *options])), "WEIR_INSTANCE": on.name}
 
 
 @pytest.fixture(name="call")
-def program(on):
+def program(on, tmp_path):
+    """The program; databases of countries are in tmp_path."""
     def call(*words):
-        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=20, env=environment(on), check=False)
+        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=20,
+                              env=environment(on, "--geo", tmp_path), check=False)
     return call
 
 
@@ -61,7 +64,9 @@ def test_durations(on, call, duration, seconds):
 
 @pytest.mark.parametrize("words", [
     ("DE", "1h", "x"), ("deadbeef", "1h", "x"), ("host.example", "1h", "x"), (BANNED4, "-3s", "x"), (BANNED4, "-3", "x"), (BANNED4, "0s", "x"),
-    (BANNED4, "1h", "x", '{"type":"captcha","scenario":"\\"type\\":\\"ban\\""}')])
+    (BANNED4, "1h", "x", '{"type":"captcha","scenario":"\\"type\\":\\"ban\\""}'),
+    (BANNED4, "1h", "x", '{"meta": {"type": "ban"}, "type" : "captcha"}'),
+    ("root", "1h", "x", '{"type":"ban","scope":"Username"}'), ("10.1", "1h", "x", '{"type":"ban","scope":"session"}')])
 def test_what_is_no_ban(on, call, words):
     assert call("add", *words).returncode == 0 and on.entries() == {}
 
@@ -74,10 +79,37 @@ def test_what_is_wrong(on, call):
     assert done.returncode == 3 and "would cut off" in done.stderr and on.entries() == {}
 
 
-def test_a_hostile_reason(on, call):
-    assert call("add", BANNED4, "1h", "--force\n; $(reboot) \x1b[31m" + "ü" * 300).returncode == 0
-    note = on.entries()[BANNED4]["holders"][0]["note"]
-    assert note.startswith("crowdsec: --force; $(reboot) [31m") and len(note.encode()) <= 260
+@pytest.mark.parametrize("reason, note", [
+    ("--force\n; $(reboot) \x1b[31m", "--force?; $(reboot) ?[31m"), ('with "quotes"', "with 'quotes'"), ("", ""),
+    ("ü" * 300, "ü" * 122), ("x" + "ü" * 300, "x" + "ü" * 122), (b"ab\xff\xc3", "ab??"), ("a\u202eb", "a???b"), ("x" * 70000, "x" * 245)],
+    ids=range(8))
+def test_no_reason_loses_a_ban(on, call, reason, note):
+    done = call("add", BANNED4, "1h", reason)
+    assert done.returncode == 0, done.stderr
+    assert on.entries()[BANNED4]["holders"][0]["note"] == "crowdsec: " + note
+
+
+@pytest.mark.parametrize("value, entry", [("203.0.113.17/24", "203.0.113.0/24"), ("2001:db8:113::1:2/64", "2001:db8:113::/64"),
+                                          ("::ffff:203.0.113.17/120", "203.0.113.0/24")])
+def test_host_bits_lose_no_ban(on, call, value, entry):
+    assert call("add", value, "1h", "x", '{"type": "ban", "scope": "Range"}').returncode == 0
+    assert set(on.entries()) == {entry}
+    assert call("del", value, "-1s", "x", '{"type": "ban", "scope": "Range"}').returncode == 0
+    assert on.entries() == {}
+
+
+@pytest.mark.parametrize("scope, value, name, net", [
+    ("Country", "CN", "country CN", "203.0.113.0/24"), ("AS", "64500", "asn 64500", "198.51.100.0/24"),
+    ("as", "AS64500", "asn 64500", "198.51.100.0/24")])
+def test_countries_and_autonomous_systems(on, call, tmp_path, scope, value, name, net):
+    (tmp_path / "country.mmdb").write_bytes(mmdb.build({"203.0.113.0/24": "country CN"}))
+    (tmp_path / "network.mmdb").write_bytes(mmdb.build({"198.51.100.0/24": "asn 64500"}))
+    decision = json.dumps({"scenario": 'said "ban"', "type": "ban", "scope": scope, "value": value})
+    done = call("add", value, "1h", "x", decision)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    holder = on.entries()[net]["holders"][0]
+    assert (holder["name"], holder["origin"]) == (name, "crowdsec") and 3590 <= left(on, net) <= 3600
+    assert call("del", value, "-1s", "x", decision).returncode == 0 and on.entries() == {}
 
 
 class Decisions(http.server.ThreadingHTTPServer):
@@ -116,14 +148,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def running_bouncer(on, folder, url, key):
-    """Debian's bouncer with our program; its log."""
+    """Debian's bouncer with our program; its log. Databases of countries are in the folder."""
     if not shutil.which("crowdsec-custom-bouncer"):
         pytest.skip("no crowdsec-custom-bouncer (apt-cache policy crowdsec-custom-bouncer)")
     config, log = folder / "bouncer.yaml", folder / "bouncer.log"
     config.write_text(
         f"bin_path: {PROGRAM}\npiddir: {folder}\nupdate_frequency: 1s\ncache_retention_duration: 1s\ndaemonize: false\n"
         f"log_mode: stdout\nlog_level: info\napi_url: {url}\napi_key: {key}\nprometheus:\n  enabled: false\n")
-    with started(["crowdsec-custom-bouncer", "-c", config], log, env=environment(on)):
+    with started(["crowdsec-custom-bouncer", "-c", config], log, env=environment(on, "--geo", folder)):
         yield log
 
 
@@ -140,6 +172,7 @@ def started(argv, log, **options):
 @pytest.fixture(name="bouncer")
 def debians_bouncer(on, tmp_path):
     """Debian's bouncer; the server of decisions."""
+    (tmp_path / "country.mmdb").write_bytes(mmdb.build({COUNTRY4: "country CN"}))
     server = Decisions()
     server.change("new", BANNED4)
     with running_bouncer(on, tmp_path, f"http://127.0.0.1:{server.server_port}/", KEY) as server.log:
@@ -152,15 +185,16 @@ def test_debians_bouncer(pair, on, bouncer):
     assert ("startup=true" in bouncer.asked[0][0], bouncer.asked[0][1]) == (True, KEY)
     assert on.entries()[BANNED4]["holders"][0]["note"] == "crowdsec: crowdsecurity/ssh-bf"
     assert 3500 <= left(on, BANNED4) <= 3600 and pair.free(BANNED4, OTHER4) == [False, True]
-    bouncer.change("new", BANNED6, "2h0m30.5s", scenario="manual 'ban' from 'admin'")
-    bouncer.change("new", NET4, scope="Range")
-    bouncer.change("new", "DE", scope="Country")
+    bouncer.change("new", BANNED6, "2h0m30.5s", scenario='manual "ban" from "admin"')
+    bouncer.change("new", NET4.replace(".0/", ".17/"), scope="Range")
+    bouncer.change("new", "CN", scope="Country")
     bouncer.change("new", OTHER4, what="captcha")
-    until(lambda: set(on.entries()) == {BANNED4, BANNED6, NET4}, seconds=20, what="what came later")
+    until(lambda: set(on.entries()) == {BANNED4, BANNED6, NET4, COUNTRY4}, seconds=20, what="what came later")
     assert on.entries()[BANNED6]["holders"][0]["note"] == "crowdsec: manual 'ban' from 'admin'"
     assert 7200 <= left(on, BANNED6) <= 7231 and pair.free(BANNED6, OTHER4) == [False, True]
     bouncer.change("deleted", BANNED4, "-2s")
     bouncer.change("deleted", NET4, "-2s", scope="Range")
+    bouncer.change("deleted", "CN", "-2s", scope="Country")
     until(lambda: set(on.entries()) == {BANNED6}, seconds=20, what="the ends")
     assert pair.free(BANNED4) == [True]
     text = bouncer.log.read_text()

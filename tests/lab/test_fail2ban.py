@@ -25,6 +25,7 @@ maxretry = 3
 enabled = true
 filter = lab
 logpath = {folder}/door.log
+{door}
 
 [gate]
 enabled = true
@@ -37,7 +38,7 @@ FILTER = "[Definition]\nfailregex = ^ failed login from <HOST>$\ndatepattern = ^
 class Fail2ban:
     """A separate server: configuration, socket, database, logs and jails are in one folder."""
 
-    def __init__(self, folder, weir):
+    def __init__(self, folder, weir, door=""):
         self.folder = folder
         self.log = folder / "fail2ban.log"
         self.config = folder / "config"
@@ -50,7 +51,7 @@ class Fail2ban:
             f"socket = {folder}/socket\npidfile = {folder}/pid\ndbfile = {folder}/bans.sqlite3\n"
             "dbpurgeage = 1d\nallowipv6 = auto\n"
         )
-        jail = JAIL.format(folder=folder, weir=WEIR, netns=weir.pair.near_netns, instance=weir.name)
+        jail = JAIL.format(folder=folder, weir=WEIR, netns=weir.pair.near_netns, instance=weir.name, door=door)
         (self.config / "jail.conf").write_text(jail)
         for name in "door", "gate":
             (folder / f"{name}.log").touch()
@@ -110,8 +111,8 @@ def until(holds, seconds=20):
 
 
 @pytest.fixture(name="fail2ban")
-def fail2ban_server(on, tmp_path):
-    server = Fail2ban(tmp_path, on)
+def fail2ban_server(on, tmp_path, request):
+    server = Fail2ban(tmp_path, on, getattr(request, "param", ""))  # more lines of the jail "door"
     try:
         server.start()
         yield server
@@ -186,4 +187,42 @@ def test_fail2ban_bans_again_after_a_restart(pair, on, fail2ban, end):
     until(free(pair, ATTACKER4))
     fail2ban.stop()
     assert free(pair, ATTACKER4, ATTACKER6)() and taken(pair, OTHER4)()
+    fail2ban.check_log()
+
+
+def test_prefixes_and_ipv6_by_the_client(pair, on, fail2ban):
+    """fail2ban clears the host bits of a prefix; one that did not would lose no ban."""
+    fail2ban.client("set", "door", "banip", "203.0.113.17/24", "2001:db8:113::/64")
+    until(taken(pair, ATTACKER4, ATTACKER6, OTHER4))
+    assert origins(on) == {"203.0.113.0/24": ["fail2ban-door"], "2001:db8:113::/64": ["fail2ban-door"]}
+    fail2ban.client("set", "door", "unbanip", "203.0.113.17/24")
+    until(free(pair, ATTACKER4, OTHER4))
+    assert taken(pair, ATTACKER6)()
+    fail2ban.client("set", "gate", "banip", ATTACKER6)
+    fail2ban.client("set", "door", "unbanip", "2001:db8:113::/64")
+    until(lambda: origins(on) == {ATTACKER6: ["fail2ban-gate"]})
+    fail2ban.stop()
+    assert on.entries() == {}
+    fail2ban.check_log()
+
+
+@pytest.mark.parametrize("fail2ban", ["bantime = 2\nbantime.increment = true\nbantime.rndtime = 0"], indirect=True)
+def test_a_ban_that_is_incremented_lasts_as_long(pair, on, fail2ban):
+    """fail2ban lengthens the ban of who comes back; a restart keeps what is left of it."""
+    fail2ban.failures("door", ATTACKER4)
+    until(taken(pair, ATTACKER4))
+    until(free(pair, ATTACKER4))
+    fail2ban.client("set", "door", "bantime", "3600")
+    fail2ban.failures("door", ATTACKER4)
+    until(lambda: "Increase Ban" in fail2ban.said())
+    assert taken(pair, ATTACKER4)()
+    until(lambda: fail2ban.kept() == 1)
+    fail2ban.stop()
+    assert free(pair, ATTACKER4)()
+    fail2ban.start()
+    until(lambda: origins(on) == {ATTACKER4: ["fail2ban-door"]})
+    banned = fail2ban.client("get", "door", "banip", "--with-time")
+    assert "+ 7200 =" in banned, banned
+    assert taken(pair, ATTACKER4)()
+    fail2ban.stop()
     fail2ban.check_log()

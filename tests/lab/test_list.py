@@ -239,3 +239,32 @@ def test_no_entries_no_sums(on):
     found = on.json("stats")
     assert found["origins"] == found["lists"] == []
     assert "ORIGIN" not in on("stats").stdout
+
+
+def test_plain_can_always_be_read_back(on):
+    """What a list refuses without --wide is left out, with a notice, or read with it."""
+    on("block", "::1", "127.0.0.2", "0.0.0.0", "--force")
+    on("block", "198.0.0.0/7", "3000::/15", "--to")
+    on("block", "198.51.100.7", "--for", "10m", "--note", 'said "hi"')
+    plain = on("list", "--plain")
+    assert plain.stdout.splitlines() == ["198.51.100.7 for 600s note \"said 'hi'\""] or "for 599s" in plain.stdout
+    assert "5 entries are left out, which need --wide to be read back: 0.0.0.0, …" in plain.stderr
+    before = essence(on)
+    for words in ["list", "--plain"], ["list", "--plain", "--wide"]:
+        done = on("block", "-f", "-", "--dry-run", *words[2:], input=on(*words).stdout)
+        assert "no change" in done.stdout, done.stdout
+    wide = on("list", "--plain", "--wide")
+    assert wide.stderr == "" and len(wide.stdout.splitlines()) == 6
+    on("unblock", "--all")
+    on("block", "-f", "-", "--wide", "--force", input=wide.stdout)
+    assert essence(on) == before
+
+
+def essence(on):
+    return {(entry["address"], entry["kind"]) for entry in on.json("list")["entries"]}
+
+
+def test_an_invalid_line_of_standard_input_is_named(on):
+    refused = on("block", "-f", "-", input="192.0.2.1\n::1\n", check=False)
+    assert refused.returncode == 1
+    assert "standard input, line 2: '::1' is loopback (--wide allows it)" in refused.stderr

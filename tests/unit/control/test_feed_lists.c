@@ -34,11 +34,12 @@ static void test_words(void **state)
 			       .to = true,
 			       .both = true,
 			       .wide = true,
+			       .mask = true,
 			       .for_ms = 90000};
 	wants_words(
 		&l,
 		"allow -f /new --sync drop --origin ids --note ticket --for 90000ms --to --both "
-		"--wide");
+		"--wide --mask");
 }
 
 static void test_entries(void **state)

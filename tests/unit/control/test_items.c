@@ -581,6 +581,61 @@ static void countries_and_numbers(void **state)
 	items_free(&b);
 }
 
+static void test_mask(void **state)
+{
+	static const char text[] = "192.0.2.7/24\n2001:db8::1/64\n::ffff:192.0.2.7/120\n"
+				   "192.0.2.7\n10.0.0.1/8\n1.2.3.4/33\n127.0.0.1/8\n0.0.0.1/0\n";
+	static const char *const wants[] = {"192.0.2.0/24", "2001:db8::/64", "192.0.2.0/24",
+					    "192.0.2.7", "10.0.0.0/8"};
+	struct items b = {.mask = true};
+	addr_text buf;
+
+	(void)state;
+	items_add_text(&b, text, strlen(text), false);
+	assert_int_equal(b.items.n, ARRAY_SIZE(wants));
+	for (size_t i = 0; i < ARRAY_SIZE(wants); i++)
+		assert_string_equal(shown(&b.items.at[i], buf), wants[i]);
+	assert_int_equal(b.error_count, 3);
+	assert_int_equal(b.errors.at[0].line, 6);
+	assert_non_null(strstr(b.errors.at[1].text, "loopback"));
+	assert_non_null(strstr(b.errors.at[2].text, "shorter than"));
+	items_free(&b);
+	b = read_text("192.0.2.7/24\n", false);
+	assert_int_equal(b.error_count, 1);
+	items_free(&b);
+}
+
+static void wants_note(const char *note, const char *want)
+{
+	CLEANUP_TEXT struct text t = {0};
+	bool same = items_add_note(&t, note);
+
+	assert_string_equal(text_get(&t), want);
+	assert_int_equal(same, !strcmp(note, want));
+}
+
+static void test_notes_are_cleaned(void **state)
+{
+	char many[600], want[ITEMS_NOTE_MAX + 1];
+
+	(void)state;
+	wants_note("", "");
+	wants_note("abuse 4711", "abuse 4711");
+	wants_note("\xc3\xbc \xe2\x82\xac", "\xc3\xbc \xe2\x82\xac");
+	wants_note("said \"hi\"", "said 'hi'");
+	wants_note("a\tb\nc\x1b", "a b?c?");
+	wants_note("a\xff\xc3", "a??");
+	wants_note("a\xe2\x80\xae", "a???"); // a bidirectional mark
+	memset(many, 'x', sizeof(many));
+	many[sizeof(many) - 1] = '\0';
+	memset(want, 'x', ITEMS_NOTE_MAX);
+	want[ITEMS_NOTE_MAX] = '\0';
+	wants_note(many, want);
+	memcpy(many + ITEMS_NOTE_MAX - 2, "\xe2\x82\xac", 3); // no half a code point
+	want[ITEMS_NOTE_MAX - 2] = '\0';
+	wants_note(many, want);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -604,6 +659,8 @@ int main(void)
 		cmocka_unit_test(test_too_many_bytes),
 		cmocka_unit_test(test_random_round_trips),
 		cmocka_unit_test(countries_and_numbers),
+		cmocka_unit_test(test_mask),
+		cmocka_unit_test(test_notes_are_cleaned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
