@@ -55,8 +55,12 @@ static const struct command *find_command(const char *word, struct err *err)
 			return *c;
 		names[n++] = (*c)->name;
 	}
-	near = diag_nearest(word, names, n);
 	err_input(err, "unknown command '%s'", word);
+	if (commands_foreign(word)) {
+		err_hint(err, "%s", commands_foreign(word));
+		return NULL;
+	}
+	near = diag_nearest(word, names, n);
 	err_hint(err, near ? "did you mean '%s'?" : "weir help lists all commands", near);
 	return NULL;
 }

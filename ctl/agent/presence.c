@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,6 +73,15 @@ static int take_lock(int fd)
 	return 0;
 }
 
+// weir forget --all may have removed the file before it was locked.
+static bool is_at(int fd, const char *path)
+{
+	struct stat mine, there;
+
+	return !fstat(fd, &mine) && !stat(path, &there) && mine.st_dev == there.st_dev &&
+	       mine.st_ino == there.st_ino;
+}
+
 int presence_take(const char *instance, int *ret_fd, struct err *err)
 {
 	CLEANUP_FREE char *folder = path_of(instance, "");
@@ -88,6 +98,8 @@ int presence_take(const char *instance, int *ret_fd, struct err *err)
 	if ((code = take_lock(fd)))
 		return code == -EWOULDBLOCK ? refuse_second(fd, instance, err)
 					    : err_system(err, -code, "cannot lock '%s'", path);
+	if (!is_at(fd, path))
+		return err_refused(err, "'%s' was removed by another command", path);
 	if (ftruncate(fd, 0) || pwrite(fd, text, strlen(text), 0) < 0)
 		return err_system(err, errno, "cannot write '%s'", path);
 	*ret_fd = TAKE_FD(fd);

@@ -79,6 +79,41 @@ static int parse_with_unit(const char *text, size_t len, const struct unit *unit
 	return store(n, min, max, ret);
 }
 
+// The number and the unit that the text begins with.
+static size_t count_part(const char *text, size_t len)
+{
+	size_t n = count_digits(text, len);
+
+	while (n < len && !is_digit(text[n]))
+		n++;
+	return n;
+}
+
+// "1h30m": the units from the largest to the smallest, each at most once.
+static int parse_sum(const char *text, size_t len, const struct unit *units, size_t n_units,
+		     uint64_t min, uint64_t max, uint64_t *ret)
+{
+	uint64_t sum = 0, before = UINT64_MAX;
+
+	do {
+		size_t part = count_part(text, len), digits = count_digits(text, len);
+		const struct unit *unit = find_unit(units, n_units, text + digits, part - digits);
+		uint64_t n;
+		int code = parse_with_unit(text, part, units, n_units, 0, UINT64_MAX, &n);
+
+		if (code)
+			return code;
+		if (unit->factor >= before)
+			return -EINVAL;
+		if (__builtin_add_overflow(sum, n, &sum))
+			return -ERANGE;
+		before = unit->factor;
+		text += part;
+		len -= part;
+	} while (len);
+	return store(sum, min, max, ret);
+}
+
 int num_parse_u64(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	static const struct unit none[] = {{"", 1}};
@@ -138,7 +173,7 @@ int num_parse_time_ms(const char *text, size_t len, uint64_t min, uint64_t max, 
 		{"h", 3600000}, {"d", 24 * 3600000}, {"w", 7 * 24 * 3600000},
 	};
 
-	return parse_with_unit(text, len, units, ARRAY_SIZE(units), min, max, ret);
+	return parse_sum(text, len, units, ARRAY_SIZE(units), min, max, ret);
 }
 
 static int hex_value(char c)

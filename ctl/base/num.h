@@ -19,7 +19,8 @@ int num_parse_span(const char *text, uint32_t max, uint32_t *ret_first, uint32_t
 int num_parse_hex32(const char *text, size_t len, uint32_t *ret);
 // COUNT = digits [ "k" | "M" ]: thousands, millions.
 int num_parse_count(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
-// TIME = digits ( "ms"|"s"|"m"|"h"|"d"|"w" ), in milliseconds; a bare "0" is not a time.
+// TIME = digits ( "ms"|"s"|"m"|"h"|"d"|"w" ), or several of these from the largest unit to the smallest ("1h30m"), in
+// milliseconds; a bare "0" is not a time.
 int num_parse_time_ms(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
 
 bool num_is_prime(uint32_t n); // by trial division

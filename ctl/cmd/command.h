@@ -48,6 +48,8 @@ struct command {
 extern const struct args_option global_options[];
 // In the order of `weir help`; ended by NULL.
 extern const struct command *const commands[];
+// What to write instead of a command that similar tools have; NULL: not known.
+const char *commands_foreign(const char *word);
 
 extern const struct command cmd_attach, cmd_detach, cmd_restore, cmd_forget, cmd_block, cmd_unblock,
 	cmd_allow, cmd_unallow, cmd_batch, cmd_refresh, cmd_list, cmd_check, cmd_apply, cmd_confirm,

@@ -37,3 +37,34 @@ const struct args_option global_options[] = {
 	{.name = "help", .letter = 'h', .help = "print this help", .repeated = true},
 	{0},
 };
+
+const char *commands_foreign(const char *word)
+{
+	static const struct {
+		const char *word, *hint;
+	} foreign[] = {
+		{"ban", "weir block WHAT blocks an address"},
+		{"drop", "weir block WHAT blocks an address"},
+		{"deny", "weir block WHAT blocks an address"},
+		{"add", "weir block WHAT blocks an address"},
+		{"unban", "weir unblock WHAT removes a block"},
+		{"delete", "weir unblock WHAT removes a block"},
+		{"del", "weir unblock WHAT removes a block"},
+		{"flush", "weir unblock --all removes all block entries"},
+		{"ls", "weir list lists the entries"},
+		{"version", "weir -V prints the version"},
+		{"start", "weir attach IFACE attaches; systemctl start weir@main starts the agent"},
+		{"stop", "weir detach removes Weir; systemctl stop weir@main stops the agent"},
+		{"restart", "systemctl restart weir@main restarts the agent"},
+		{"reload",
+		 "weir apply FILE applies a policy; systemctl reload weir@main tells the agent"},
+		{"enable", "systemctl enable --now weir@main starts Weir at boot"},
+		{"disable", "systemctl disable --now weir@main ends the start at boot"},
+		{"log", "weir watch prints dropped packets"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++)
+		if (!strcmp(foreign[i].word, word))
+			return foreign[i].hint;
+	return NULL;
+}

@@ -37,6 +37,20 @@ static int read_scope(const struct args *args, struct unblocking *r, struct err 
 	return 0;
 }
 
+// A host could be called so, but who writes it means --all.
+static int refuse_all(const struct unblocking *r, struct err *err)
+{
+	const char *verb = r->intent.allow ? "unallow" : "unblock";
+
+	vec_each (&r->targets.items.items, item) {
+		if (!item->name || item->line || strcmp(item->name, "all"))
+			continue;
+		err_input(err, "'all' is not an address");
+		return err_hint(err, "weir %s --all removes all entries", verb);
+	}
+	return 0;
+}
+
 int unblocking_read(const struct args *args, bool allow, struct unblocking *r, struct err *err)
 {
 	size_t bad;
@@ -57,7 +71,8 @@ int unblocking_read(const struct args *args, bool allow, struct unblocking *r, s
 		return code;
 	if ((code = overlay_read_targets(args, false, false, &r->targets, &bad, err)))
 		return code;
-	return read_scope(args, r, err);
+	code = refuse_all(r, err);
+	return code ? code : read_scope(args, r, err);
 }
 
 // A prefix that was meant, and whether we had a claim on it.

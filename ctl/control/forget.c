@@ -87,7 +87,10 @@ int forget(const char *instance, const char *command, const struct forget_what *
 	if (what->interfaces &&
 	    (code = remove_file(instance, "interfaces", dry_run, &ret->interfaces, err)))
 		return code;
-	if (!dry_run)
-		rmdir(folder); // fails if files are left
+	if (dry_run)
+		return 0;
+	rmdir(folder); // fails if files are left
+	if (what->interfaces)
+		lock_forget(instance);
 	return 0;
 }

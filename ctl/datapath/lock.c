@@ -69,6 +69,17 @@ bool lock_agent_runs(const char *instance)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 }
 
+// Under the lock of the agent, so that none begins meanwhile; presence_take() looks whether its file is still there.
+void lock_forget(const char *instance)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_RUN_FOLDER, instance);
+	CLEANUP_FREE char *path = mem_printf("%s/agent", folder);
+	CLEANUP_FD int agent = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (agent < 0 || !flock(agent, LOCK_EX | LOCK_NB))
+		file_remove_tree(folder, NULL);
+}
+
 static bool never_wait;
 
 void lock_never_wait(void)
@@ -76,7 +87,22 @@ void lock_never_wait(void)
 	never_wait = true;
 }
 
-// Does the process that the note names hold the lock? /proc/locks: "1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF".
+// Is one of the lines of /proc/locks with this text that of a holder? Those of who waits have an arrow.
+static bool has_holder(const char *locks, const char *text)
+{
+	for (const char *at = strstr(locks, text); at; at = strstr(at + 1, text)) {
+		const char *line = at;
+
+		while (line > locks && line[-1] != '\n')
+			line--;
+		if (!memmem(line, (size_t)(at - line), "->", 2))
+			return true;
+	}
+	return false;
+}
+
+// Does the process that the note names hold the lock? /proc/locks: "1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF",
+// and "1: -> FLOCK …" for who waits: the note may be of a former holder, which waits again.
 static bool is_holder(const struct lock *l, const char *note)
 {
 	static const char begin[] = "pid ";
@@ -91,7 +117,7 @@ static bool is_holder(const struct lock *l, const char *note)
 	note += strlen(begin);
 	entry = mem_printf(" %.*s %02x:%02x:%lu ", (int)strcspn(note, ","), note, major(st.st_dev),
 			   minor(st.st_dev), (unsigned long)st.st_ino);
-	return strstr(locks, entry);
+	return has_holder(locks, entry);
 }
 
 static int holder_is(const struct lock *l, const char *instance, struct err *err)

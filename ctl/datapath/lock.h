@@ -18,5 +18,8 @@ int lock_try(const char *instance, const char *command, int *ret_fd, struct err 
 int lock_share(const char *instance, int *ret_fd, struct err *err);
 // Whether an agent runs: /run/weir/NAME/agent is locked as long as it lives.
 bool lock_agent_runs(const char *instance);
+// Removes what commands and an agent have left in /run/weir/NAME, unless an agent runs. The caller holds the lock, and the
+// instance is detached.
+void lock_forget(const char *instance);
 // From now on nothing in this process waits for a lock, nor asks who keeps it.
 void lock_never_wait(void);

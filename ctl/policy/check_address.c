@@ -35,6 +35,7 @@ static bool is_country(const char *word)
 
 static void check_service_word(struct place_check *p, const struct ast_item *item)
 {
+	bool as_number = geo_is_as_number(item->word, strlen(item->word));
 	const char *near;
 	char hint[96];
 
@@ -42,8 +43,9 @@ static void check_service_word(struct place_check *p, const struct ast_item *ite
 		near = check_suggest(p->c, SPACE_SERVICES, "", item->word);
 		snprintf(hint, sizeof(hint),
 			 is_country(item->word) ? "a country: country %.*s"
+			 : as_number            ? "an autonomous system: asn %.*s"
 						: "a host name without a dot: host %.*s",
-			 SHOWN_MAX, item->word);
+			 SHOWN_MAX, item->word + (as_number ? 2 : 0));
 		diag_error(p->c->diag, item->at, hint,
 			   "'%.*s' is neither an address nor a service of this policy%s", SHOWN_MAX,
 			   item->word, near);

@@ -268,6 +268,8 @@ static const struct {
 	{"ct", NULL, "write established"},
 	{"keep", NULL, "write established"},
 	{"comment", NULL, "put a name first: \"NAME\" drop …; or write # after the rule"},
+	{"mac", NULL, "MAC addresses are not matched"},
+	{"ether", NULL, "MAC addresses are not matched; write ethertype"},
 	{"and", NULL, "leave it out: all fields of a rule must match"},
 	{"or", NULL, "write a list with ',', or a second rule"},
 };

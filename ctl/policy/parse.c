@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "ctl/base/lines.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/parser.h"
 
@@ -72,6 +73,37 @@ static void parse_statements(struct parser *p)
 	}
 }
 
+// A file of iptables, which has an error in each line: one says more.
+static bool refuse_iptables(struct diag *diag, const struct diag_file *file)
+{
+	static const char *const begins[] = {
+		"*filter",
+		"*nat",
+		"*mangle",
+		"*raw",
+		"*security",
+		"-A",
+		"-P",
+		"iptables",
+		"ip6tables",
+		"iptables-restore",
+		"ip6tables-restore",
+	};
+	struct lines in = lines_of(file->text, file->len);
+	struct word first;
+
+	if (!lines_next(&in))
+		return false;
+	first = lines_word(&in);
+	if (!word_is_one_of(first, begins, ARRAY_SIZE(begins)))
+		return false;
+	diag_error(diag,
+		   (struct diag_at){file, (uint32_t)(first.at - file->text), (uint32_t)first.len},
+		   "a rule of Weir: drop from 203.0.113.0/24 to port 22",
+		   "this is iptables, not a policy");
+	return true;
+}
+
 static void parse_file(struct ast *ast, struct source *source, struct diag_at at, const char *path)
 {
 	struct tokens tokens = {0};
@@ -81,10 +113,12 @@ static void parse_file(struct ast *ast, struct source *source, struct diag_at at
 	if (source_enter(source, at, path, &file) < 0)
 		return;
 	vec_push(&ast->files, file);
-	lex(file, source->diag, &ast->strings, &tokens);
-	p.at = tokens.all.at;
-	parse_statements(&p);
-	tokens_free(&tokens);
+	if (!refuse_iptables(source->diag, file)) {
+		lex(file, source->diag, &ast->strings, &tokens);
+		p.at = tokens.all.at;
+		parse_statements(&p);
+		tokens_free(&tokens);
+	}
 	source_leave(source);
 }
 

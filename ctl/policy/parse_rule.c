@@ -11,6 +11,8 @@
 
 #include "common/limits.h"
 
+#define SHOWN_MAX 60
+
 // Each parses what follows the keyword `t`, which is passed.
 typedef bool clause_fn(struct parser *p, struct ast_rule *rule, const struct token *t);
 
@@ -242,6 +244,14 @@ static const char *nearest_clause(const char *word)
 	return diag_nearest(word, words, n);
 }
 
+// Does the word look like an item of a list, after which a ',' is missing?
+static bool is_item(const char *word)
+{
+	uint8_t flag;
+
+	return keyword_is(word) || !names_flag(word, &flag) || strpbrk(word, "0123456789.:/-_*");
+}
+
 static bool unknown_clause(struct parser *p)
 {
 	const char *near = NULL, *write = NULL;
@@ -251,6 +261,9 @@ static bool unknown_clause(struct parser *p)
 		return parse_expected(p, "a field, a condition or a modifier", write);
 	if (parse_is(p, TOKEN_WORD) && !keyword_is(p->at->text))
 		near = nearest_clause(p->at->text);
+	if (!near && parse_is(p, TOKEN_WORD) && !is_item(p->at->text))
+		return parse_fail(p, p->at->at, NULL, "unknown word '%.*s' in a rule", SHOWN_MAX,
+				  p->at->text);
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", near);
 	else

@@ -7,6 +7,7 @@ import fcntl
 import os
 import json
 import pathlib
+import re
 import resource
 import shutil
 import subprocess
@@ -636,7 +637,7 @@ def test_bad_lines_are_all_named_and_nothing_is_loaded(pair, on):
     done = on("block", "-f", "-", input=text, check=False)
     assert done.returncode == 1
     lines = done.stderr.splitlines()
-    assert [line.split(":")[2] for line in lines[:-1]] == ["2", "4", "5", "6"]
+    assert [line.split(": ")[1] for line in lines[:-1]] == [f"standard input, line {n}" for n in (2, 4, 5, 6)]
     assert "nothing was changed" in lines[-1]
     assert on.entries() == {}
     assert everything(pair, BLOCKED4, OTHER4, OTHER6)
@@ -647,7 +648,7 @@ def test_bad_lines_are_all_named_and_nothing_is_loaded(pair, on):
 def test_keep_going_loads_the_good_lines(pair, on):
     text = f"{BLOCKED4}\n1.2.3\n{OTHER6}\n"
     done = on("block", "-f", "-", "--keep-going", input=text, check=False)
-    assert done.returncode == 1 and ":2: '1.2.3'" in done.stderr
+    assert done.returncode == 1 and "line 2: '1.2.3'" in done.stderr
     assert set(on.entries()) == {BLOCKED4, OTHER6}
     assert nothing(pair, BLOCKED4, OTHER6)
     on("unblock", "--all")
@@ -908,6 +909,34 @@ def test_a_lock_that_stays_names_its_process(on):
     assert line.endswith(f"is locked by another command: pid {os.getpid()}, weir apply edge.weir")
     assert 9.5 < time.monotonic() - began < 12
     assert on.entries() == {}
+
+
+def test_a_lock_does_not_name_who_waits(on):
+    """The former holder, which the note names, waits again; the present one has not written its name yet."""
+    note = pathlib.Path("/run/weir", on.name, "lock")
+    with on.locked():
+        former = on.start("block", OTHER4)
+        time.sleep(0.5)
+        note.write_text(f"pid {former.pid}, weir block {OTHER4}\n", encoding="ascii")
+        line = on.fails(3, "block", BLOCKED4)
+        former.kill()
+    assert line.endswith("is locked by another command: one that reads, or one with another /run/weir, as in a container")
+
+
+def test_times_of_several_units(on):
+    """As tables print them."""
+    on("block", BLOCKED4, "--for", "1h30m")
+    on("block", "-f", "-", input=f"{OTHER4} for 1d2h\n")
+    left = {address: entry["left_s"] for address, entry in on.entries().items()}
+    assert 5390 <= left[BLOCKED4] <= 5400 and 93590 <= left[OTHER4] <= 93600
+    assert "'30m1h' is not a time" in on.fails(1, "block", BLOCKED4, "--for", "30m1h")
+
+
+def test_what_is_left_is_never_more_than_was_asked_for(on):
+    on("block", BLOCKED4, "--for", "10m")
+    said = on("explain", BLOCKED4).stdout
+    left = re.search(r", (\d+m(?: \d+s)?) left", said)[1]
+    assert left == "10m" or left.startswith("9m 5"), said
 
 
 LOCAL = ("0.1.2.3", "10.9.8.7", "100.64.0.1", "169.254.1.1", "172.31.255.1", "192.168.1.1", "224.0.0.251",

@@ -10,9 +10,9 @@ import pytest
 from labnet import ROOT, WEIR, run
 
 GLOBAL = {"geo", "instance", "netns", "json", "pretty", "color", "quiet", "verbose", "version", "help"}
-ADD = {"file", "url", "every", "ca", "wide", "to", "both", "for", "note", "origin", "sync", "set", "iface", "mode", "live",
+ADD = {"file", "url", "every", "ca", "wide", "mask", "to", "both", "for", "note", "origin", "sync", "set", "iface", "mode", "live",
        "resolver", "resolver-timeout", "keep-going", "volatile", "force", "dry-run"}
-TAKE = {"file", "wide", "to", "both", "origin", "sync", "set", "all", "volatile", "dry-run"}
+TAKE = {"file", "wide", "mask", "to", "both", "origin", "sync", "set", "all", "volatile", "dry-run"}
 NAMES = {"resolver", "resolver-timeout"}
 SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-run"} | NAMES
 POOL = {"all", "volatile", "dry-run"}
@@ -134,7 +134,7 @@ FAILURES = [
     (["block", "--for", "soon", "192.0.2.1"], 1, "'soon'"),
     (["block", "--for", "0s", "192.0.2.1"], 1, "'0s'"),
     (["block", "--to", "--both", "192.0.2.1"], 1, "mutually exclusive"),
-    (["block", "--note", "a\tb", "192.0.2.1"], 1, "control character"),
+    (["block", "--origin", "a\tb", "192.0.2.1"], 1, "control character"),
     (["block", "--origin", "x" * 256, "192.0.2.1"], 1, "longer than"),
     (["block", "-f", "/nonexistent"], 1, "'/nonexistent'"), (["block", "-f", "/"], 1, "folder"),
     (["block", "-f", "-"], 1, "standard input contains no address"),
@@ -145,6 +145,20 @@ FAILURES = [
     (["block", "https://example.org/x"], 1, "is a URL (write its host name alone)"),
     (["block", "example.org:443"], 1, "an entry matches all of its addresses: write example.org"),
     (["block", "1.2.3.4,", "1.2.3.5"], 1, "ends in a comma"),
+    (["block", "1.2.3.4,5.6.7.8"], 1, "contains a comma (separate items with blanks)"),
+    (["block", "AS13335"], 1, "'AS13335' is an autonomous system (write asn 13335)"),
+    (["block", "1.2.3.4", "for", "10m"], 1, "unexpected 'for' (write --for 10m)"),
+    (["block", "1.2.3.4", "port", "80"], 1, "a port needs a policy: drop from 1.2.3.4 port 80"),
+    (["block", "blocked.lab", "proto", "tcp"], 1, "a proto needs a policy: drop from blocked.lab proto tcp"),
+    (["block", "1.2.3.4", "note", "abuse"], 1, "unexpected 'note' (write --note abuse)"),
+    (["block", "1.2.3.4", "both"], 1, "unexpected 'both' (write --both)"),
+    (["block", "near0", "1.2.3.4"], 1, "'near0' is an interface: write -i near0"),
+    (["block", "1.2.3.4", "--timeout", "10m"], 1, "unknown option '--timeout'--for TIME lets the entries expire"),
+    (["block", "1.2.3.4", "-t", "10m"], 1, "unknown option '-t'--for TIME lets the entries expire"),
+    (["block", "1.2.3.4", "--comment=x"], 1, "--note TEXT records a reason"),
+    (["allow", "1.2.3.4", "--reason", "x"], 1, "--note TEXT records a reason"),
+    (["unblock", "all"], 1, "'all' is not an addressweir unblock --all removes all entries"),
+    (["unallow", "all"], 1, "weir unallow --all removes all entries"),
     (["unblock", "-i", "near0"], 1, "weir detach IFACE detaches one"),
     (["unblock", "--iface=near0"], 1, "weir detach IFACE detaches one"),
     (["list", "-x"], 1, "weir help list lists the options"),
@@ -213,6 +227,10 @@ def test_bad_instance_names(name):
     "words, hint",
     [(["blok"], "'block'"), (["attch"], "'attach'"), (["lst"], "'list'"),
      (["frobnicate"], "weir help"), (["help", "blok"], "'block'"),
+     (["ban", "192.0.2.1"], "weir block WHAT"), (["drop", "192.0.2.1"], "weir block WHAT"), (["ls"], "weir list"),
+     (["unban", "192.0.2.1"], "weir unblock WHAT"), (["flush"], "weir unblock --all"), (["version"], "weir -V"),
+     (["start"], "systemctl start weir@main"), (["stop"], "weir detach"), (["reload"], "weir apply FILE"),
+     (["enable"], "systemctl enable --now weir@main"),
      (["list", "--plian"], "'--plain'"), (["block", "--dryrun"], "'--dry-run'"),
      (["--jsn", "list"], "'--json'"), (["list", "--jsno"], "'--json'"), ([], "weir help")],
 )

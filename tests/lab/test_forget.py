@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """weir forget: a detached instance keeps nothing and starts afresh."""
 
+import fcntl
+import pathlib
+
 import pytest
 
 from labnet import Pair
@@ -88,3 +91,18 @@ def test_forget_says_what_it_cannot_do(weir):
     assert "cannot be combined" in weir.fails(1, "forget", "--all", "--policy")
     assert "unexpected argument 'everything'" in weir.fails(1, "forget", "everything")
     assert not weir.json("forget")["changed"] and not weir.state.exists()
+
+
+def test_all_leaves_no_files(on):
+    """Neither what the instance has saved nor what commands and an agent have left."""
+    folder = pathlib.Path("/run/weir", on.name)
+    on("block", "192.0.2.1")
+    on("detach")
+    (folder / "agent").write_text("1\n", encoding="ascii")
+    with open(folder / "agent", encoding="ascii") as agent:
+        fcntl.flock(agent, fcntl.LOCK_EX)
+        on("forget", "--all")
+        assert (folder / "lock").exists()  # an agent runs
+    on("forget", "--all", check=False)
+    assert not folder.exists() and not on.state.exists()
+    on("attach", "near0")

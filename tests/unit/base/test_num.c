@@ -174,7 +174,15 @@ static void test_time(void **state)
 	refuses(num_parse_time_ms, "10", 0, UINT64_MAX, -EINVAL);
 	refuses(num_parse_time_ms, "1M", 0, UINT64_MAX, -EINVAL);
 	refuses(num_parse_time_ms, "1min", 0, UINT64_MAX, -EINVAL);
-	refuses(num_parse_time_ms, "1h30m", 0, UINT64_MAX, -EINVAL);
+	accepts(num_parse_time_ms, "1h30m", 5400000);
+	accepts(num_parse_time_ms, "1w2d3h4m5s6ms", 788645006);
+	refuses(num_parse_time_ms, "30m1h", 0, UINT64_MAX, -EINVAL);
+	refuses(num_parse_time_ms, "1h1h", 0, UINT64_MAX, -EINVAL);
+	refuses(num_parse_time_ms, "1h30", 0, UINT64_MAX, -EINVAL);
+	refuses(num_parse_time_ms, "1h 30m", 0, UINT64_MAX, -EINVAL);
+	refuses(num_parse_time_ms, "1hm", 0, UINT64_MAX, -EINVAL);
+	refuses(num_parse_time_ms, "18446744073709551s616ms", 0, UINT64_MAX, -ERANGE);
+	refuses(num_parse_time_ms, "1h30m", 0, 5399999, -ERANGE);
 	refuses(num_parse_time_ms, "1.5h", 0, UINT64_MAX, -EINVAL);
 	refuses(num_parse_time_ms, "5 m", 0, UINT64_MAX, -EINVAL);
 	refuses(num_parse_time_ms, "18446744073709551615s", 0, UINT64_MAX, -ERANGE);
