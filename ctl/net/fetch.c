@@ -528,8 +528,8 @@ static void on_patience(evutil_socket_t fd, short what, void *ctx)
 	while (all->waiting[first].ended)
 		first++;
 	if (all->left > 1)
-		progress_say("still fetching %zu texts after %ds, among them '%s'", all->left, s,
-			     all->requests[first].url);
+		progress_say("still fetching '%s' and %zu more after %ds", all->requests[first].url,
+			     all->left - 1, s);
 	else
 		progress_say("still fetching '%s' after %ds", all->requests[first].url, s);
 	event_add(all->timer, &(struct timeval){.tv_sec = AGAIN_S});
