@@ -303,9 +303,8 @@ static int loop(struct agent *a, struct err *err)
 	return 0;
 }
 
-// Buffers of clients are mappings, which go back to the system one by one: mem_trim() would hold the loop for 0.2 ms
-// with each megabyte. A buffer of libcurl is just smaller.
-#define MAPPED_BYTES 20000
+// Buffers are mappings, which go back to the system one by one: mem_trim() holds the loop for 0.2 ms with each megabyte.
+#define MAPPED_BYTES 4000
 
 int agent_run(struct agent *a, struct err *err)
 {

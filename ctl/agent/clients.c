@@ -20,15 +20,14 @@
 #include "ctl/base/num.h"
 #include "ctl/net/loop.h"
 
-#define ACCEPTS      32 // connections accepted at once; then the rest of the loop has its turn
-#define ACCEPTS_MS   5
-#define ERROR_S      1
-#define LOOK_MS      200
-#define GONE_MOST    128
-#define TRIM_CLIENTS 100
-#define TRIM_S       1
-#define TRIM_MIN     (8u << 20)
-#define CROWD_MS     10000 // a client was closed for others so lately
+#define ACCEPTS    32 // connections accepted at once; then the rest of the loop has its turn
+#define ACCEPTS_MS 5
+#define ERROR_S    1
+#define LOOK_MS    200
+#define GONE_MOST  64
+#define TRIM_GONE  32 // clients
+#define TRIM_MS    10
+#define CROWD_MS   10000 // a client was closed for others so lately
 
 struct client {
 	TAILQ_ENTRY(client) in;
@@ -46,8 +45,8 @@ struct clients {
 	struct evconnlistener *listener;
 	struct clients_bounds bounds;
 	struct client_list list; // by since_ms
-	size_t n, held, most_held;
-	size_t came; // since the last trim
+	size_t n, held;
+	size_t gone; // since the last trim
 	struct event *look, *resume, *trim;
 	size_t accepts; // since accepts_ms
 	uint64_t accepts_ms, crowd_ms;
@@ -116,19 +115,12 @@ static void close_the_largest(struct clients *all)
 		leave(largest);
 }
 
-static void count_held(struct clients *all, size_t n)
-{
-	all->held += n;
-	if (all->held > all->most_held)
-		all->most_held = all->held;
-}
-
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *change, void *client)
 {
 	struct client *c = client;
 
 	c->received += change->n_added;
-	count_held(c->all, change->n_added);
+	c->all->held += change->n_added;
 	if (!change->n_added)
 		return;
 	if (is_gone(c) || evbuffer_get_length(input) > c->all->bounds.unread_max)
@@ -143,8 +135,7 @@ static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *ch
 	struct clients *all = c->all;
 	size_t next; // bytes of the next request
 
-	count_held(all, change->n_added);
-	all->held -= change->n_deleted;
+	all->held += change->n_added - change->n_deleted;
 	if (change->n_added && all->held > all->bounds.held_max)
 		close_the_largest(all);
 	if (!change->orig_size)
@@ -157,6 +148,26 @@ static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *ch
 	begin(c);
 }
 
+// Often: mem_trim() holds the loop for as long as there is much to give back to the system.
+static void on_trim(evutil_socket_t none, short what, void *clients)
+{
+	struct clients *all = clients;
+
+	(void)none;
+	(void)what;
+	all->gone = 0;
+	mem_trim();
+}
+
+// Soon, when libevent has freed what they had.
+static void trim_after(struct clients *all)
+{
+	const struct timeval wait = {.tv_usec = TRIM_MS * 1000};
+
+	if (++all->gone == TRIM_GONE)
+		evtimer_add(all->trim, &wait);
+}
+
 static void forget(struct client *c)
 {
 	struct clients *all = c->all;
@@ -165,6 +176,7 @@ static void forget(struct client *c)
 	evbuffer_remove_cb(bufferevent_get_output(c->stream), on_output, c);
 	all->held -= held(c);
 	all->n--;
+	trim_after(all);
 	TAILQ_REMOVE(&all->list, c, in);
 	bufferevent_decref(c->stream);
 	free(c);
@@ -254,28 +266,6 @@ static void look_soon(struct clients *all)
 		evtimer_add(all->look, &wait);
 }
 
-// What clients have held is given back to the system, when libevent has freed it.
-static void on_trim(evutil_socket_t none, short what, void *clients)
-{
-	(void)none;
-	(void)what;
-	(void)clients;
-	mem_trim();
-}
-
-static void trim_soon(struct clients *all)
-{
-	const struct timeval wait = {.tv_sec = TRIM_S};
-	bool less = all->most_held >= TRIM_MIN && all->held <= all->most_held / 2;
-	bool fewer = all->came >= TRIM_CLIENTS && all->n <= TRIM_CLIENTS / 10;
-
-	if (!less && !fewer)
-		return;
-	all->most_held = all->held;
-	all->came = 0;
-	evtimer_add(all->trim, &wait);
-}
-
 static void on_look(evutil_socket_t none, short what, void *clients)
 {
 	struct clients *all = clients;
@@ -289,7 +279,6 @@ static void on_look(evutil_socket_t none, short what, void *clients)
 		if (!c->leaves && is_late(c, now))
 			evict(c);
 	}
-	trim_soon(all);
 	tell_crowd(all, now);
 	if (all->n || all->crowd)
 		look_soon(all);
@@ -369,7 +358,6 @@ static struct bufferevent *on_new(struct event_base *loop, void *clients)
 	    !evbuffer_add_cb(bufferevent_get_output(c->stream), on_output, c))
 		mem_exhausted();
 	all->n++;
-	all->came++;
 	TAILQ_INSERT_TAIL(&all->list, c, in);
 	look_soon(all);
 	return c->stream;

@@ -34,10 +34,11 @@
 struct housekeeping {
 	struct agent *agent;
 	struct agent_task trial, services, entries;
-	uint64_t walked_ms;       // monotonic, the last tidy of the services
-	const struct lb_due *due; // for the copy that tidies up
-	struct worker *tidy;      // reads all pins, which takes long; NULL: none runs
-	int tidied;               // what the last one has ended with, not looked at yet
+	uint64_t walked_ms;  // monotonic, the last tidy of the services
+	bool is_due;         // a tidy, for what is in `due`
+	struct lb_due due;   // for the copy that tidies up
+	struct worker *tidy; // reads all pins, which takes long; NULL: none runs
+	int tidied;          // what the last one has ended with, not looked at yet
 	struct err tidy_err;
 };
 
@@ -156,9 +157,9 @@ static int tidy_services(void *part, uint64_t *ret_done, struct err *err)
 		return code;
 	}
 	*ret_done = 1;
-	vec_each (&h->due->ended, text)
+	vec_each (&h->due.ended, text)
 		log_notice("%s has ended", *text);
-	return h->due->ended.n ? overrides_forget_unnamed(h->agent->instance, pool.state, err) : 0;
+	return h->due.ended.n ? overrides_forget_unnamed(h->agent->instance, pool.state, err) : 0;
 }
 
 static void on_tidied(void *part, int code, uint64_t done, const struct err *err)
@@ -174,37 +175,38 @@ static void on_tidied(void *part, int code, uint64_t done, const struct err *err
 }
 
 // The copy of the agent has the list of what has ended.
-static int start_tidy(struct housekeeping *h, const struct lb_due *due, struct err *err)
+static int start_tidy(struct housekeeping *h, struct err *err)
 {
-	int code;
+	int code = worker_start(h->agent, tidy_services, on_tidied, h, &h->tidy, err);
 
-	h->due = due;
-	code = worker_start(h->agent, tidy_services, on_tidied, h, &h->tidy, err);
-	h->due = NULL;
+	lb_due_free(&h->due);
+	h->is_due = false;
 	return code;
 }
 
+// To look and to copy an agent that has much memory are two callbacks, each of some milliseconds.
 static int do_services(void *part, struct err *err)
 {
 	struct housekeeping *h = part;
-	CLEANUP_LB_DUE struct lb_due due = {0};
-	int code = h->tidied;
 	uint64_t wait;
 	bool any;
+	int code = h->tidied;
 
 	if (h->tidy || !bpffs_exist(h->agent->instance))
 		return 0;
+	if (h->is_due)
+		return start_tidy(h, err);
 	h->tidied = 0;
 	if (code) {
 		*err = h->tidy_err;
 		return code;
 	}
-	if ((code = look_at_services(h, &due, &any, err)) || !any)
+	lb_due_free(&h->due);
+	if ((code = look_at_services(h, &h->due, &any, err)) || !any)
 		return code;
-	wait = tidy_in(h, &due);
-	if (!wait)
-		return start_tidy(h, &due, err);
-	agent_task_in(&h->services, least(least(wait, due.look_ms), LOOK_MOST_MS));
+	wait = tidy_in(h, &h->due);
+	h->is_due = !wait;
+	agent_task_in(&h->services, least(least(wait, h->due.look_ms), LOOK_MOST_MS));
 	return 0;
 }
 
@@ -296,6 +298,7 @@ static void stop(struct agent *a)
 	agent_task_free(&h->trial);
 	agent_task_free(&h->services);
 	worker_stop(h->tidy);
+	lb_due_free(&h->due);
 	agent_task_free(&h->entries);
 	free(h);
 	a->housekeeping = NULL;
