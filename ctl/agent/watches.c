@@ -30,11 +30,16 @@ struct step { // a name in a folder that is on the way to a file
 	char *name; // or a pattern
 };
 
+struct steps { // as VEC(struct step)
+	struct step *at;
+	size_t n, cap;
+};
+
 struct watches {
 	int inotify;
 	struct event *events, *timer;
 	struct watches_paths paths;
-	VEC(struct step) steps;
+	struct steps steps;
 	sum_text seen; // of the files
 	void (*changed)(void *ctx);
 	void *ctx;
@@ -114,21 +119,28 @@ static void add_path(struct watches *w, const char *path, unsigned links)
 	}
 }
 
-static void clear_steps(struct watches *w)
+static bool is_watched(const struct watches *w, int watch)
 {
-	vec_each (&w->steps, step) {
-		inotify_rm_watch(w->inotify,
-				 step->watch); // more than once: an error without effect
-		free(step->name);
-	}
-	w->steps.n = 0;
+	vec_each (&w->steps, step)
+		if (step->watch == watch)
+			return true;
+	return false;
 }
 
+// What is still on the way stays: a new watch of a folder with many files takes milliseconds.
 static void watch_all(struct watches *w)
 {
-	clear_steps(w);
+	struct steps before = w->steps;
+
+	w->steps = (struct steps){0};
 	vec_each (&w->paths.all, path)
 		add_path(w, *path, 0);
+	vec_each (&before, step) {
+		if (!is_watched(w, step->watch))
+			inotify_rm_watch(w->inotify, step->watch); // may be gone, with the folder
+		free(step->name);
+	}
+	vec_free(&before);
 }
 
 // ---- what has changed -----------------------------------------------------------------------------

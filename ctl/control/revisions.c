@@ -29,6 +29,7 @@ void revision_free(struct revision *r)
 	free(r->by);
 	free(r->note);
 	free(r->texts);
+	free(r->sum);
 	*r = (struct revision){0};
 }
 
@@ -69,6 +70,19 @@ static char *texts_of(const struct json *meta)
 	return text_take(&t);
 }
 
+static char *sum_of_file(const struct json *meta, const char *path)
+{
+	const struct json *paths = json_get(meta, "files"), *sums = json_get(meta, "sums");
+
+	for (size_t n = 0; n < json_length(paths); n++) {
+		const char *one = json_text(json_at(paths, n)), *sum = json_text(json_at(sums, n));
+
+		if (one && sum && !strcmp(one, path))
+			return mem_strdup(sum);
+	}
+	return mem_strdup("");
+}
+
 static void read_meta(const struct json *meta, const char *id, struct revision *ret)
 {
 	*ret = (struct revision){
@@ -81,6 +95,7 @@ static void read_meta(const struct json *meta, const char *id, struct revision *
 		.fleeting = json_get_u64(meta, "fleeting"),
 		.texts = texts_of(meta),
 	};
+	ret->sum = sum_of_file(meta, ret->path);
 	snprintf(ret->id, sizeof(ret->id), "%s", id);
 }
 

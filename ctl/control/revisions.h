@@ -30,6 +30,7 @@ struct revision {
 	uint64_t number;  // rises by one with each: the order, also within a second
 	uint64_t answers; // rises by one when other answers for its names are recorded
 	char *texts;      // sums of its files, those that were fetched left out
+	char *sum;        // of the policy file alone (base/sum.h); "" in a damaged record
 };
 
 struct revisions {

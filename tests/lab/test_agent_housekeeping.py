@@ -166,8 +166,8 @@ def test_hold_rises_and_falls(balancer, node):
     """As test_ack_flood_while_the_ring_changes, where commands do that."""
     node.run()
     with crowd_of(balancer, 100, 6 * 6000, 6000) as crowd:
-        node("weight", "web", ONE, 4)
-        with flood(node, "A") as end:
+        with flood(node, "A") as end:  # which begins late on a busy machine, and slots change for as long as `idle`
+            node("weight", "web", ONE, 4)
             until(lambda: node.service()["hold"] > 1, 3 * IDLE_S)
             end()
         results = crowd.results()

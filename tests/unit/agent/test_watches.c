@@ -41,6 +41,14 @@ ssize_t read(int fd, void *buf, size_t size)
 	return sizeof(stranger);
 }
 
+static unsigned removed;
+
+int inotify_rm_watch(int fd, int watch)
+{
+	removed++;
+	return (int)syscall(SYS_inotify_rm_watch, fd, watch);
+}
+
 static void on_change(void *ctx)
 {
 	++*(unsigned *)ctx;
@@ -102,9 +110,46 @@ static void test_flood(void **state)
 	rmdir(folder);
 }
 
+// The policy is read again with each change, and most changes leave the files that it is made from.
+static void test_folders_that_stay_keep_their_watches(void **state)
+{
+	char folder[] = "/tmp/weir-watches-XXXXXX";
+	struct event_base *base = event_base_new();
+	CLEANUP_FREE char *path = NULL;
+	struct watches_paths paths = {0}, none = {0};
+	struct watches *w = NULL;
+	unsigned changes = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	path = mem_printf("%s/edge.weir", folder);
+	vec_push(&paths.all, mem_strdup(path));
+	assert_int_equal(watches_new(base, on_change, &changes, &w, NULL), 0);
+	watches_set(w, &paths);
+	watches_set(w, &paths);
+	assert_int_equal(removed, 0);
+	write_to(path, "one");
+	run(base, 2 * WATCHES_JOIN_MS);
+	assert_int_equal(changes, 1);
+	assert_int_equal(removed, 0);
+	watches_set(w, &none);
+	assert_int_equal(removed, 3); // of /, /tmp and the folder
+	write_to(path, "two");
+	run(base, 2 * WATCHES_JOIN_MS);
+	assert_int_equal(changes, 1);
+	watches_free(w);
+	watches_paths_free(&paths);
+	event_base_free(base);
+	unlink(path);
+	rmdir(folder);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_flood)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_folders_that_stay_keep_their_watches),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
