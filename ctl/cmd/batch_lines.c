@@ -265,7 +265,7 @@ static void collect_guard(struct batch *b)
 	vec_each (&b->lines, line) {
 		if (!adds(*line) || (*line)->verb->allow)
 			continue;
-		names |= has_names(&(*line)->blocking.targets);
+		names |= blocking_extends(&(*line)->blocking);
 		if (!first || (forced && !(*line)->blocking.force))
 			first = *line;
 		forced &= (*line)->blocking.force;
@@ -354,6 +354,8 @@ static int commit(struct batch *b, struct store *store, struct err *err)
 		changed = true;
 		fleeting &= (*line)->verb->removes ? (*line)->unblocking.fleeting
 						   : (*line)->blocking.intent.fleeting;
+		if ((*line)->blocking.intent.group)
+			store->guard = &b->guard;
 	}
 	return changed ? store_commit(store, fleeting, &plan, err) : 0;
 }
@@ -387,6 +389,7 @@ void batch_describe(struct text *text, const struct batch_line *line, const stru
 	}
 	blocking_describe(text, &line->blocking, store, o);
 	blocking_add_change(text, &line->blocking);
+	blocking_add_groups(text, &line->blocking, store, o);
 }
 
 const char *batch_shown_file(const char *file)

@@ -27,6 +27,7 @@ static void report(struct context *ctx, const struct blocking *r, const struct s
 	text_add(&line, " on ");
 	show_interfaces(&line, b->instance, o, ret_open);
 	blocking_add_change(&line, r);
+	blocking_add_groups(&line, r, b, o);
 	text_addf(&line, "; %s", show_kept(ctx->instance, r->intent.fleeting, &key));
 	out_set_string(o, "instance", ctx->instance);
 	if (!ctx->quiet)
@@ -60,6 +61,7 @@ static int change_store(struct context *ctx, struct blocking *r, struct err *ret
 
 	if (code)
 		return code;
+	store->guard = r->intent.group ? &r->guard : NULL;
 	adopted = draft && store_adopt(store, draft);
 	if (!adopted && (code = blocking_record(r, store, err)))
 		return code;
@@ -98,7 +100,6 @@ static int attach_and_change(struct context *ctx, struct blocking *r, struct err
 static int prepare(struct context *ctx, const struct args *args, bool allow, struct blocking *r,
 		   struct err *err)
 {
-	CLEANUP(guard_free) struct guard guard = {0};
 	int code = bpffs_ready(err);
 
 	if (code)
@@ -108,11 +109,11 @@ static int prepare(struct context *ctx, const struct args *args, bool allow, str
 	if (code)
 		return code;
 	if (!allow &&
-	    (code = blocking_guard(ctx, r, r->targets.items.names, r->force, &guard, err)))
+	    (code = blocking_guard(ctx, r, blocking_extends(r), r->force, &r->guard, err)))
 		return code;
-	if ((code = blocking_resolve(ctx, r, &guard, err)))
+	if ((code = blocking_resolve(ctx, r, &r->guard, err)))
 		return code;
-	return blocking_check(r, &guard, err);
+	return blocking_check(r, &r->guard, err);
 }
 
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
@@ -157,6 +158,7 @@ static const struct args_option options[] = {
 	{.name = "for", .arg = "TIME", .help = "expire after TIME: 30s, 10m, 2h, 7d (default: permanent)"},
 	{.name = "note", .arg = "TEXT", .help = "reason, shown by weir list"},
 	OPTION_ORIGIN,
+	{.name = "group", .arg = "N", .help = "match N hosts of the origin in one /24 or /64 as that prefix"},
 	OPTION_SYNC,
 	OPTION_URL,
 	{.name = "set", .arg = "NAME", .help = "add the addresses to the dynamic set NAME instead"},

@@ -16,6 +16,7 @@
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/records_group.h"
 #include "ctl/control/recover.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/net/route.h"
@@ -29,6 +30,7 @@ void blocking_free(struct blocking *r)
 	targets_free(&r->targets);
 	block_url_free(r->url);
 	free(r->note);
+	guard_free(&r->guard);
 }
 
 // In seconds, rounded up: an entry for one second lasts at least one.
@@ -76,6 +78,8 @@ int blocking_read(const struct context *ctx, const struct args *args, bool allow
 	if ((code = overlay_text(args, "origin", &r->intent.origin, err)))
 		return code;
 	if ((code = overlay_text(args, "sync", &r->intent.list, err)))
+		return code;
+	if ((code = overlay_group(args, allow, &r->intent.group, err)))
 		return code;
 	r->intent.note = r->note = overlay_note(args);
 	if ((code = read_resolver_timeout(args, &r->resolver_timeout_ms, err)))
@@ -182,6 +186,11 @@ int blocking_resolve(const struct context *ctx, struct blocking *r, const struct
 	return code ? code : blocking_answered(r, guard, err);
 }
 
+bool blocking_extends(const struct blocking *r)
+{
+	return r->targets.items.names || r->targets.items.geos || r->intent.group;
+}
+
 int blocking_guard(const struct context *ctx, const struct blocking *r, bool names, bool force,
 		   struct guard *ret, struct err *err)
 {
@@ -191,6 +200,7 @@ int blocking_guard(const struct context *ctx, const struct blocking *r, bool nam
 	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, &dns, ret, &why);
 
 	code = code || !names ? code : guard_add_logins(ret, GUARD_NAME, &why);
+	ret->partial = code;
 	if (!code)
 		return 0;
 	if (force) {
@@ -439,6 +449,52 @@ void blocking_add_change(struct text *line, const struct blocking *r)
 	else if (change->removed && !r->intent.list[0])
 		text_addf(line, "; %zu former %s removed", change->removed,
 			  num_plural(change->removed, "address", "addresses"));
+}
+
+// The group that the host is in now, for whom the command speaks; NULL: none.
+static const struct record *group_of(const struct blocking *r, const struct store *b,
+				     const struct item *item)
+{
+	for (uint8_t kind = 0; !item->name && kind < OVERLAY_KINDS; kind++) {
+		size_t n = 0;
+		const struct record *record = records_find(&b->records, &item->prefix, kind, &n);
+
+		for (size_t k = 0; k < n; k++) {
+			const char *origin = b->records.owners.at[record[k].owner].origin;
+			const struct record *group =
+				records_group_of(&b->records, &b->records.list, &record[k]);
+
+			if (group && !strcmp(origin, r->intent.origin))
+				return group;
+		}
+	}
+	return NULL;
+}
+
+// "; 5 hosts of 203.0.113.0/24 are blocked as one entry"
+void blocking_add_groups(struct text *line, const struct blocking *r, const struct store *b,
+			 struct out *o)
+{
+	const struct record *last = NULL;
+	addr_text text;
+
+	if (!r->intent.group)
+		return;
+	out_array(o, "groups");
+	vec_each (&r->targets.items.items, item) {
+		const struct record *group = group_of(r, b, item);
+		size_t hosts;
+
+		if (!group || group == last)
+			continue;
+		hosts = records_group_size(&b->records, &b->records.list, group);
+		out_item_string(o, prefix_format(&group->prefix, text));
+		if (!last)
+			text_addf(line, "; %zu %s of %s are blocked as one entry", hosts,
+				  num_plural(hosts, "host", "hosts"), text);
+		last = group;
+	}
+	out_end(o);
 }
 
 void blocking_describe(struct text *line, const struct blocking *r, const struct store *b,

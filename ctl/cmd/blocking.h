@@ -20,6 +20,7 @@ struct blocking {
 	unsigned resolver_timeout_ms; // 0: default
 	char by[160];
 	char *note;                   // of the intent
+	struct guard guard;           // for the command itself; a batch has one for all lines
 	struct records_change change; // by blocking_record
 	size_t listed;                // references of the list, by blocking_record
 	struct block_url *url;        // of --url; NULL: none
@@ -29,7 +30,9 @@ void blocking_free(struct blocking *r);
 // Options and targets; args outlives *ret, which is zero. Invalid lines: overlay_report_errors.
 int blocking_read(const struct context *ctx, const struct args *args, bool allow,
 		  struct blocking *ret, struct err *err);
-// Collects the addresses that must not be blocked: for host names (`names`) the peers of all logins as well. If that
+// Does it block what the user has not written, by host names or --group?
+bool blocking_extends(const struct blocking *r);
+// Collects the addresses that must not be blocked: for what is not written (`names`) the peers of all logins as well. If that
 // fails, blocking is refused without force.
 int blocking_guard(const struct context *ctx, const struct blocking *r, bool names, bool force,
 		   struct guard *ret, struct err *err);
@@ -55,5 +58,8 @@ void blocking_warn_overruled(const struct blocking *r, const struct store *b);
 // object.
 void blocking_describe(struct text *line, const struct blocking *r, const struct store *b,
 		       struct out *o);
+// "; 5 hosts of 203.0.113.0/24 are blocked as one entry". The values go to the open object. After the commit.
+void blocking_add_groups(struct text *line, const struct blocking *r, const struct store *b,
+			 struct out *o);
 // "; no change"
 void blocking_add_change(struct text *line, const struct blocking *r);

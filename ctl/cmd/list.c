@@ -31,8 +31,29 @@ static void listing_free(struct listing *l)
 	choice_free(&l->choice);
 }
 
-static void show_owners(struct out *o, const struct entry *entry)
+static void show_host(void *out, const struct addr *host)
 {
+	addr_text text;
+
+	out_item_string(out, addr_format(host, text));
+}
+
+// The hosts of a group: their addresses for JSON, their number for people.
+static void show_hosts(struct listing *l, struct text *who, const struct entry_reference *reference)
+{
+	size_t n;
+
+	if (!reference->owner->group)
+		return;
+	out_array(l->ctx->out, "hosts");
+	n = entries_hosts(&l->entries, reference, show_host, l->ctx->out);
+	out_end(l->ctx->out);
+	text_addf(who, ", %zu %s", n, num_plural(n, "host", "hosts"));
+}
+
+static void show_owners(struct listing *l, const struct entry *entry)
+{
+	struct out *o = l->ctx->out;
 	CLEANUP_TEXT struct text who = {0};
 
 	out_array(o, "holders");
@@ -51,6 +72,8 @@ static void show_owners(struct out *o, const struct entry *entry)
 		out_set_time(o, "since", owner->since_s);
 		out_set_time(o, "until", reference->until_s);
 		out_set_bool(o, "volatile", owner->fleeting);
+		if (!prefix_is_host(&entry->prefix))
+			show_hosts(l, &who, reference);
 		out_end(o);
 	}
 	out_end(o);
@@ -93,7 +116,7 @@ static void show_row(struct listing *l, const struct entry *entry)
 	if (entry->seen)
 		out_set_u64(o, "last_seen_s", clock_ms_since(&l->store->clock, entry->seen) / 1000);
 	show_left(l, entry);
-	show_owners(o, entry);
+	show_owners(l, entry);
 }
 
 // Older files may have notes that a list cannot have.

@@ -172,6 +172,24 @@ int overlay_text(const struct args *args, const char *option, const char **ret, 
 	return 0;
 }
 
+int overlay_group(const struct args *args, bool allow, uint32_t *ret, struct err *err)
+{
+	static const char *const others[] = {"sync", "set", "live"};
+	const char *text = args_value(args, "group");
+
+	*ret = 0;
+	if (!text)
+		return 0;
+	if (allow)
+		return err_input(err, "--group is for block entries");
+	for (size_t o = 0; o < ARRAY_SIZE(others); o++)
+		if (args_has(args, others[o]))
+			return err_input(err, "--group cannot be combined with --%s", others[o]);
+	if (num_parse_u32(text, strlen(text), 2, 256, ret))
+		return err_input(err, "--group '%s' is not a number of hosts from 2 to 256", text);
+	return 0;
+}
+
 char *overlay_note(const struct args *args)
 {
 	CLEANUP_TEXT struct text note = {0};

@@ -55,6 +55,8 @@ int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, u
 int overlay_until(const struct args *args, uint64_t now_s, uint64_t *ret, struct err *err);
 // A text of the user that the store saves: no control characters, at most 255 bytes.
 int overlay_text(const struct args *args, const char *option, const char **ret, struct err *err);
+// --group: 2 to 256; 0 without it.
+int overlay_group(const struct args *args, bool allow, uint32_t *ret, struct err *err);
 // --note in a form that the store saves (items_add_note): a note never refuses a command. The caller frees it.
 char *overlay_note(const struct args *args);
 // Adds the place of an error: "list:12", or "standard input, line 12" where the file is "-".

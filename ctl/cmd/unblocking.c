@@ -251,6 +251,8 @@ int unblocking_record(struct unblocking *r, struct store *store, struct err *err
 	if ((code = load_covering(&meant, store, err)))
 		return code;
 	unrecord(r, store, &r->removed);
+	if ((code = store_regroup(store, err)))
+		return code;
 	vec_each (&meant, m)
 		keep_cover(r, store, m);
 	return 0;

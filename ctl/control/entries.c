@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/control/records_group.h"
+
 #define OWNERS_KEPT 64  // between two entries
 #define FIRST_AHEAD 512 // counters that are read with the first one
 
@@ -64,12 +66,77 @@ static bool same_entry(const struct store_ref *a, const struct store_ref *b)
 	       !memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
+static int compare_ref(const struct store_ref *r, const struct prefix *p)
+{
+	struct prefix mine = store_ref_prefix(r);
+
+	return prefix_compare(&mine, p);
+}
+
+// The first reference that does not sort before this prefix.
+static size_t first_of(const struct store_snapshot *s, const struct prefix *p)
+{
+	size_t from = 0, to = s->n;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (compare_ref(&s->refs[middle], p) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+static bool same_origin(struct entries *e, const struct store_ref *a, const struct store_ref *b)
+{
+	return a->kind == b->kind && a->grouped && b->grouped &&
+	       !strcmp(find_owner(e, a->owner)->origin, find_owner(e, b->owner)->origin);
+}
+
+// Is it a member of a group, which is an entry in its place?
+static bool is_hidden(struct entries *e, const struct store_ref *ref)
+{
+	const struct store_snapshot *s = e->store->snapshot;
+	struct prefix p = store_ref_prefix(ref), net;
+
+	if (!store_ref_is_member(ref) || !records_net(&p, &net))
+		return false;
+	for (size_t r = first_of(s, &net); r < s->n && !compare_ref(&s->refs[r], &net); r++)
+		if (same_origin(e, &s->refs[r], ref))
+			return true;
+	return false;
+}
+
+size_t entries_hosts(struct entries *e, const struct entry_reference *reference,
+		     void (*visit)(void *ctx, const struct addr *host), void *ctx)
+{
+	const struct store_snapshot *s = e->store->snapshot;
+	const struct store_ref *group = &s->refs[reference->ref];
+	struct prefix net = store_ref_prefix(group), p;
+	size_t n = 0;
+
+	for (size_t r = reference->ref; group->grouped && r < s->n; r++) {
+		p = store_ref_prefix(&s->refs[r]);
+		if (!prefix_contains(&net, &p))
+			break;
+		if (!store_ref_is_member(&s->refs[r]) || !same_origin(e, &s->refs[r], group))
+			continue;
+		visit(ctx, &p.addr);
+		n++;
+	}
+	return n;
+}
+
 static void add_reference(struct entries *e, const struct store_ref *ref)
 {
 	struct entry *entry = &e->entry;
 	const struct owner *owner = find_owner(e, ref->owner);
 
-	vec_push(&entry->references, ((struct entry_reference){owner, ref->until_s}));
+	vec_push(&entry->references,
+		 ((struct entry_reference){owner, ref->until_s,
+					   (size_t)(ref - e->store->snapshot->refs)}));
 	if (ref->until_s > entry->until_s)
 		entry->until_s = ref->until_s;
 	if (owner->since_s < entry->since_s)
@@ -113,7 +180,7 @@ static bool read_entry(struct entries *e)
 	begin_entry(e);
 	wanted = !e->wanted || e->wanted(e->wanted_ctx, &entry->prefix, entry->kind);
 	for (; e->next < s->n && same_entry(&s->refs[e->next], first); e->next++)
-		if (wanted)
+		if (wanted && !is_hidden(e, &s->refs[e->next]))
 			add_reference(e, &s->refs[e->next]);
 	if (entry->references.n > 1)
 		qsort(entry->references.at, entry->references.n, sizeof(*entry->references.at),

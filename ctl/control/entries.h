@@ -9,6 +9,7 @@
 struct entry_reference {
 	const struct owner *owner;
 	uint64_t until_s; // RECORD_NEVER
+	size_t ref;       // in the snapshot
 };
 
 struct entry {
@@ -50,6 +51,10 @@ struct entries entries_of(struct store *store);
 const struct entry *entries_next(struct entries *e);
 // The entry with this `at` once more.
 const struct entry *entries_at(struct entries *e, size_t at);
+// The hosts of a group (records_group.h), by one of the references of the entry that was returned last: none if it is no
+// group. How many.
+size_t entries_hosts(struct entries *e, const struct entry_reference *reference,
+		     void (*visit)(void *ctx, const struct addr *host), void *ctx);
 // Reads the counters of the entry that was returned last, and of many of the following ones with them. 0 or -errno
 // with err set.
 int entries_count(struct entries *e, struct err *err);

@@ -24,6 +24,7 @@ struct guarded {
 struct guard {
 	struct guarded *at;
 	size_t n, cap;
+	bool partial; // something could not be looked for, and --force continues without it
 };
 
 // Collects what must not be cut off in the current network namespace. session: NULL, or the

@@ -15,7 +15,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/clock.h"
 
-#define LAYOUT     0x3178646e69726577ull // "weirindx" and a version: other layouts are made anew
+#define LAYOUT     0x3278646e69726577ull // "weirindx" and a version: other layouts are made anew
 #define HEAD_BYTES 4096
 #define REFS_MIN   1024
 #define REF_BYTES  48 // of a line of the journal, roughly
@@ -31,12 +31,13 @@ struct journal_index_head {
 	uint64_t owner_bytes; // of lines of owners that have references
 	uint32_t buckets_n, refs_cap, owners_cap;
 	uint32_t refs_used, refs_n, owners_n;
-	uint32_t free; // the first free reference
-	uint32_t hand; // of journal_index_walk
+	uint32_t grouped; // references whose owner has a group
+	uint32_t free;    // the first free reference
+	uint32_t hand;    // of journal_index_walk
 	uint32_t lengths[2][129];
 };
 _Static_assert(sizeof(struct journal_index_head) <= HEAD_BYTES, "layout");
-_Static_assert(sizeof(struct journal_ref) == 40 && sizeof(struct journal_owner) == 24, "layout");
+_Static_assert(sizeof(struct journal_ref) == 40 && sizeof(struct journal_owner) == 32, "layout");
 
 int journal_stamp_of(int fd, struct journal_stamp *ret)
 {
@@ -379,18 +380,21 @@ const char *journal_index_owner(struct journal_index *x, uint32_t number, size_t
 		.at = at,
 		.who = journal_who(owner->list, owner->name),
 		.bytes = (uint32_t)bytes,
+		.group = owner->group,
 	};
 	return NULL;
 }
 
 static void claim(struct journal_index *x, uint32_t owner)
 {
+	x->head->grouped += x->owners[owner].group != 0;
 	if (!x->owners[owner].refs++)
 		x->head->owner_bytes += x->owners[owner].bytes;
 }
 
 static void disclaim(struct journal_index *x, uint32_t owner)
 {
+	x->head->grouped -= x->owners[owner].group != 0;
 	if (!--x->owners[owner].refs)
 		x->head->owner_bytes -= x->owners[owner].bytes;
 }
@@ -514,6 +518,11 @@ uint32_t journal_index_owners(const struct journal_index *x)
 size_t journal_index_count(const struct journal_index *x)
 {
 	return x->head->refs_n;
+}
+
+size_t journal_index_grouped(const struct journal_index *x)
+{
+	return x->head->grouped;
 }
 
 uint32_t journal_index_slots(const struct journal_index *x)

@@ -41,6 +41,8 @@ struct journal_owner {
 	uint64_t who;   // of its list and name: journal_who
 	uint32_t bytes; // length of its line
 	uint32_t refs;  // references that name it
+	uint32_t group; // of it (records_group.h)
+	uint32_t unused;
 };
 
 struct journal_index {
@@ -90,6 +92,8 @@ const struct records_clock *journal_index_clock(const struct journal_index *x);
 uint32_t journal_index_owners(const struct journal_index *x);
 size_t journal_index_count(const struct journal_index *x);   // references
 uint32_t journal_index_slots(const struct journal_index *x); // those and free ones
+// Those whose owner has a group.
+size_t journal_index_grouped(const struct journal_index *x);
 // Roughly what a snapshot would take.
 size_t journal_index_bytes(const struct journal_index *x);
 

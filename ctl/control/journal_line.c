@@ -61,6 +61,8 @@ void journal_print_owner(struct text *t, uint32_t number, const struct owner *ow
 	text_addf(t, "holder %" PRIu32 " since %" PRIu64, number, owner->since_s);
 	if (owner->fleeting)
 		text_add(t, " fleeting");
+	if (owner->group)
+		text_addf(t, " group %" PRIu32, owner->group);
 	print_string(t, " origin ", owner->origin);
 	print_string(t, " list ", owner->list);
 	print_string(t, " name ", owner->name);
@@ -216,7 +218,7 @@ const char *journal_parse_clock(const char **at, const char *end, struct records
 static const char *parse_owner(struct line_rest *in, char *spare, struct journal_line *ret)
 {
 	struct owner *h = &ret->owner;
-	uint64_t number;
+	uint64_t number, group = 0;
 
 	ret->what = JOURNAL_OWNER;
 	if (!spare || !take_u64(in, JOURNAL_OWNERS_MAX, &number))
@@ -225,6 +227,9 @@ static const char *parse_owner(struct line_rest *in, char *spare, struct journal
 	if (!take(in, " since ") || !take_u64(in, UINT64_MAX, &h->since_s))
 		return "the holder's time is not a number";
 	h->fleeting = take(in, " fleeting");
+	if (take(in, " group ") && !take_u64(in, UINT32_MAX, &group))
+		return "the holder's group is not a number";
+	h->group = (uint32_t)group;
 	if (!take_string(in, " origin ", &spare, &h->origin) ||
 	    !take_string(in, " list ", &spare, &h->list) ||
 	    !take_string(in, " name ", &spare, &h->name) ||

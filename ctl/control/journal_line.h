@@ -3,6 +3,7 @@
 //
 //   holder 0 since 1790000000 origin "" list "" name "" note "abuse 4711" by "root"
 //   holder 1 since 1790000300 fleeting origin "fail2ban" list "" name "" note "" by "root"
+//   holder 2 since 1790000400 group 5 origin "sshd" list "" name "" note "" by "root"
 //   block from 203.0.113.7 by 0 until never
 //   block from 203.0.113.7 by 1 until 1790000900
 //   remove block from 203.0.113.7 by 1

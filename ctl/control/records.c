@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "ctl/control/records_group.h"
+
 void records_free(struct records *r)
 {
 	vec_each (&r->owners, h)
@@ -35,7 +37,7 @@ uint32_t records_owner(struct records *r, const struct owner *h)
 	const char *origin = or_empty(h->origin), *list = or_empty(h->list);
 	const char *name = or_empty(h->name), *note = or_empty(h->note), *by = or_empty(h->by);
 	size_t size = strlen(origin) + strlen(list) + strlen(name) + strlen(note) + strlen(by) + 5;
-	struct owner copy = {.since_s = h->since_s, .fleeting = h->fleeting};
+	struct owner copy = {.since_s = h->since_s, .fleeting = h->fleeting, .group = h->group};
 	char *at = mem_zalloc(size, 1);
 
 	copy.origin = put_string(&at, origin);
@@ -144,11 +146,16 @@ static bool takes_over(const struct owner *fresh, const struct owner *old)
 {
 	if (fresh->fleeting != old->fleeting)
 		return old->fleeting;
-	return fresh->note[0];
+	return fresh->note[0] || fresh->group != old->group;
 }
 
 static void repeat(const struct records *r, struct record *record, const struct record *fresh)
 {
+	if (records_is_group(r, record) && !records_is_group(r, fresh)) {
+		*record =
+			*fresh; // the user blocks the net itself: its end is not that of the group
+		return;
+	}
 	if (takes_over(&r->owners.at[fresh->owner], &r->owners.at[record->owner]))
 		record->owner = fresh->owner;
 	if (fresh->until_s > record->until_s)
@@ -321,8 +328,7 @@ void records_replace_owners(struct records *r, const bool *owned,
 	merge(r, run_of(fresh, n_fresh), &own);
 }
 
-// Drops the records that are marked; how many.
-static size_t drop(struct records *r, const bool *marked)
+size_t records_drop(struct records *r, const bool *marked)
 {
 	size_t kept = 0, before = r->list.n;
 
@@ -368,7 +374,8 @@ void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 	for (size_t k = 0; prefixes && k < n; k++)
 		for (size_t i = lower_bound(r, 0, &prefixes[k], 0); is_at(r, i, &prefixes[k]); i++)
 			marked[i] = owns(&own, &r->list.at[i]);
-	*ret_removed = drop(r, marked);
+	records_mark_members(r, marked);
+	*ret_removed = records_drop(r, marked);
 }
 
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
@@ -382,10 +389,11 @@ void records_remove_origin(struct records *r, const char *origin, unsigned kinds
 		marked[i] = kinds >> record->kind & 1 &&
 			    (!origin || !strcmp(r->owners.at[record->owner].origin, origin));
 	}
-	*ret_removed = drop(r, marked);
+	*ret_removed = records_drop(r, marked);
 }
 
-void records_entries(const struct record_list *list, struct records_entries *ret)
+void records_entries(const struct records *r, const struct record_list *list,
+		     struct records_entries *ret)
 {
 	struct records_entries entries = {
 		.at = mem_realloc(NULL, list->n, sizeof(*entries.at)),
@@ -395,6 +403,8 @@ void records_entries(const struct record_list *list, struct records_entries *ret
 	vec_each (list, record) {
 		struct records_entry *last = entries.n ? vec_last(&entries) : NULL;
 
+		if (records_group_of(r, list, record))
+			continue;
 		if (last && last->kind == record->kind &&
 		    !prefix_compare(&last->prefix, &record->prefix)) {
 			if (record->until_s > last->until_s)
@@ -432,7 +442,8 @@ void records_covering(const struct records *r, const struct prefix *p,
 		struct prefix outer = prefix_of(&p->addr, (uint8_t)len);
 
 		for (at = lower_bound(r, at, &outer, 0); is_at(r, at, &outer); at++)
-			visit(ctx, &r->list.at[at]);
+			if (!records_group_of(r, &r->list, &r->list.at[at]))
+				visit(ctx, &r->list.at[at]);
 	}
 }
 

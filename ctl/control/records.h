@@ -27,6 +27,7 @@ struct owner {
 	char *by;         // "root (ssh 198.51.100.9)"
 	uint64_t since_s; // wall clock
 	bool fleeting;    // --volatile, --live: not restored at the next boot
+	uint32_t group;   // --group (records_group.h); 0: none
 };
 
 struct record {
@@ -78,7 +79,7 @@ struct records_change {
 };
 
 // Adds references (any order, repetitions allowed). An existing one gets the later expiry and, where the new
-// owner has a note, the new owner. One that is kept across reboots stays so if it is repeated as a fleeting one,
+// owner has a note or another group, the new owner. One that is kept across reboots stays so if it is repeated as a fleeting one,
 // and a fleeting one becomes permanent if it is repeated as such. *ret is overwritten.
 void records_add(struct records *r, const struct reference *references, size_t n,
 		 struct records_change *ret);
@@ -101,6 +102,8 @@ void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 // Removes all references of an origin, with those of its names and lists; origin NULL: of all origins.
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
 			   size_t *ret_removed);
+// Removes the records that are marked, by index in r->list; how many.
+size_t records_drop(struct records *r, const bool *marked);
 // How far the wall clock was set between the two readings, in seconds: 0 within two seconds, or when that cannot be
 // known since they are of different boots.
 int64_t records_clock_set_by(const struct records_clock *then, const struct records_clock *now);
@@ -121,11 +124,13 @@ struct records_entries {
 	struct records_entry *at;
 	size_t n, cap;
 };
-void records_entries(const struct record_list *list, struct records_entries *ret);
+// The list is of records of r; members of a group are left out.
+void records_entries(const struct records *r, const struct record_list *list,
+		     struct records_entries *ret);
 
 // First record of exactly this prefix and kind, and how many follow; NULL if there are no records.
 const struct record *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
 				  size_t *ret_n);
-// Calls visit for every record whose prefix contains p, widest first.
+// Calls visit for every record whose prefix contains p, widest first; not for members of a group.
 void records_covering(const struct records *r, const struct prefix *p,
 		      void (*visit)(void *ctx, const struct record *record), void *ctx);

@@ -9,6 +9,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/control/macs.h"
+#include "ctl/control/records_group.h"
 #include "ctl/control/store_parts.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
@@ -100,20 +101,37 @@ static int compare_entry(const struct prefix *p, uint8_t kind, const struct over
 	return order ? order : (int)kind - (int)entry->kind;
 }
 
-// The kernel decides: records of what it does not have any more are not true.
+static bool has_entry(const struct overlay_entries *entries, const struct record *record)
+{
+	size_t from = 0, to = entries->n;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		int order = compare_entry(&record->prefix, record->kind, &entries->at[middle]);
+
+		if (!order)
+			return true;
+		if (order < 0)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return false;
+}
+
+// The kernel decides: records of what it does not have any more are not true. Members of a group have its entry.
 static void drop_lost(struct store *b, const struct overlay_entries *entries)
 {
-	size_t kept = 0, r = 0;
+	CLEANUP_FREE bool *lost = mem_zalloc(b->records.list.n, sizeof(bool));
+	size_t kept = 0;
 
 	vec_each (&b->records.list, record) {
-		while (r < entries->n &&
-		       compare_entry(&record->prefix, record->kind, &entries->at[r]) > 0)
-			r++;
-		if (r < entries->n &&
-		    !compare_entry(&record->prefix, record->kind, &entries->at[r]))
-			b->records.list.at[kept++] = *record;
+		const struct record *group =
+			records_group_of(&b->records, &b->records.list, record);
+
+		lost[kept++] = !has_entry(entries, group ? group : record);
 	}
-	b->records.list.n = kept;
+	records_drop(&b->records, lost);
 }
 
 static uint32_t finder(struct store *b)
@@ -515,6 +533,8 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 	if ((code = store_gather(b, err)))
 		return code;
 	if ((code = load_expired(b, false, err)))
+		return code;
+	if ((code = store_regroup(b, err)))
 		return code;
 	if (!b->whole && !store_differs(b)) {
 		*ret = plan;

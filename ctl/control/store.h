@@ -56,6 +56,7 @@
 
 #include <stdbool.h>
 
+#include "ctl/control/guard.h"
 #include "ctl/control/journal_file.h"
 #include "ctl/control/records.h"
 #include "ctl/datapath/instance.h"
@@ -68,16 +69,19 @@ struct store {
 		records;    // those that are loaded, without expired ones; the caller changes them
 	struct err unsaved; // why the last commit's records are not in the file; no code: they are
 	struct err damaged; // what of the file is not used; text "": nothing
-	bool hurry;         // set by the caller: a snapshot is left to the next commit without it
+	// Set by the caller: a group forms around none of these addresses (records_group.h). NULL: no new group forms.
+	const struct guard *guard;
+	bool hurry; // set by the caller: a snapshot is left to the next commit without it
 	// The rest is for store*.c.
 	int lock;
 	bool to_write;
 	char *path; // of the file
 	struct journal_file journal;
 	struct records_clock now;
-	int64_t clock_by;          // how far the clock was set since the times in the journal
-	bool whole;                // all is loaded, and the commit replaces the file
-	bool agree;                // the journal is that of the maps
+	int64_t clock_by; // how far the clock was set since the times in the journal
+	bool whole;       // all is loaded, and the commit replaces the file
+	bool agree;       // the journal is that of the maps
+	bool gathering;   // the same prefixes are loaded twice: groups come later (store_regroup)
 	struct record_list before; // what was loaded, expired ones too, as the journal has it
 	VEC(uint32_t) numbers;     // of records.owners in the journal, or JOURNAL_NONE
 	VEC(uint32_t)
@@ -137,6 +141,9 @@ void store_reduce(struct store *draft);
 // be freed.
 bool store_adopt(struct store *b, struct store *draft);
 
+// Decides about the groups that the loaded records concern. store_commit does it too: for callers that look at the records
+// before.
+int store_regroup(struct store *b, struct err *err);
 // Puts the records into effect. `fleeting_ok`: continue if the state folder cannot be written, and set
 // b->unsaved. 0; or -errno with err set, and packets, maps and file are as before. Without a difference nothing is
 // done. Afterwards the records are for reading.
@@ -172,8 +179,10 @@ struct store_ref {
 	uint64_t until_s;
 	uint32_t owner; // for store_owner
 	uint8_t family, len, kind;
+	bool grouped; // its owner has a group: a member or a group (records_group.h)
 };
 struct prefix store_ref_prefix(const struct store_ref *r);
+bool store_ref_is_member(const struct store_ref *r);
 struct store_snapshot {
 	struct store_ref *refs;
 	size_t n;

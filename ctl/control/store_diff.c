@@ -128,11 +128,11 @@ static void entries_free(struct records_entries *e)
 }
 #define CLEANUP_ENTRIES CLEANUP(entries_free)
 
-static struct records_entries entries_of(const struct record_list *list)
+static struct records_entries entries_of(const struct store *b, const struct record_list *list)
 {
 	struct records_entries entries = {0};
 
-	records_entries(list, &entries);
+	records_entries(&b->records, list, &entries);
 	return entries;
 }
 
@@ -154,8 +154,8 @@ static int compare_entries(const struct records_entry *a, const struct records_e
 
 struct overlay_want *store_changed_entries(const struct store *b, size_t *ret_n)
 {
-	CLEANUP_ENTRIES struct records_entries before = entries_of(&b->before);
-	CLEANUP_ENTRIES struct records_entries after = entries_of(&b->records.list);
+	CLEANUP_ENTRIES struct records_entries before = entries_of(b, &b->before);
+	CLEANUP_ENTRIES struct records_entries after = entries_of(b, &b->records.list);
 	struct overlay_want *change = mem_zalloc(before.n + after.n, sizeof(*change));
 	const struct records_entry *old = before.at, *old_end = old + before.n;
 	const struct records_entry *new = after.at, *new_end = new + after.n;
@@ -177,7 +177,7 @@ struct overlay_want *store_changed_entries(const struct store *b, size_t *ret_n)
 
 struct overlay_want *store_wanted_entries(const struct store *b, size_t *ret_n)
 {
-	CLEANUP_ENTRIES struct records_entries entries = entries_of(&b->records.list);
+	CLEANUP_ENTRIES struct records_entries entries = entries_of(b, &b->records.list);
 	struct overlay_want *want = mem_zalloc(entries.n, sizeof(*want));
 
 	for (size_t e = 0; e < entries.n; e++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Loads records from the journal through its index.
+#include "ctl/control/records_group.h"
 #include "ctl/control/store_parts.h"
 
 #include <stdlib.h>
@@ -148,7 +149,7 @@ static int load_prefix(struct store_loading *l, const struct prefix *p)
 	return 0;
 }
 
-// Leaves those that have not expired. The maps do not know the staged ones.
+// Leaves those that have not expired. The maps do not know the staged ones, nor members of a group.
 static int drop_ended(struct store_loading *l)
 {
 	CLEANUP_STORE_ENDS struct store_ends ends = {0};
@@ -156,11 +157,15 @@ static int drop_ended(struct store_loading *l)
 	int code;
 
 	vec_each (&l->all, record)
-		store_ends_note(l->b, &ends, &record->prefix, record->kind, record->until_s);
+		if (!records_is_member(&l->b->records, record))
+			store_ends_note(l->b, &ends, &record->prefix, record->kind,
+					record->until_s);
 	if ((code = store_ends_read(l->b, &ends, l->err)))
 		return code;
 	vec_each (&l->all, record)
-		if (!store_ends_expired(l->b, &ends, record->until_s))
+		if (records_is_member(&l->b->records, record)
+			    ? record->until_s > l->b->clock.wall_ms / 1000
+			    : !store_ends_expired(l->b, &ends, record->until_s))
 			l->all.at[kept++] = *record;
 	l->all.n = kept;
 	return 0;
@@ -194,6 +199,60 @@ static int load_each(struct store_loading *l, const struct prefix *prefixes, siz
 	return 0;
 }
 
+// A walk through a million references has few pages of them in memory.
+static void let_go(const struct journal_index *x, uint32_t ref)
+{
+	if (ref % RELEASED == 0)
+		journal_index_release(x, ref);
+}
+
+static int load_inside(struct store_loading *l, const struct store_nets *nets)
+{
+	const struct journal_index *x = l->b->journal.index;
+
+	for (uint32_t r = 0; nets->n && r < journal_index_slots(x); r++) {
+		struct prefix p = journal_ref_prefix(&x->refs[r]);
+		int code = 0;
+
+		let_go(x, r);
+		if (x->refs[r].family && store_nets_have(nets, &p))
+			code = load_ref(l, r);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+static void add_grouped(const struct store *b, const struct record_list *list,
+			struct store_nets *ret)
+{
+	struct prefix net;
+
+	vec_each (list, record)
+		if (b->records.owners.at[record->owner].group && records_net(&record->prefix, &net))
+			vec_push(ret, net);
+}
+
+// A writer has all of a group, or nothing.
+static int load_groups(struct store_loading *l, int code)
+{
+	CLEANUP_VEC struct store_nets nets = {0};
+
+	if (code || !l->b->to_write || l->b->whole || l->b->gathering)
+		return code;
+	add_grouped(l->b, &l->all, &nets);
+	add_grouped(l->b, &l->staged, &nets);
+	store_nets_sort(&nets);
+	return load_inside(l, &nets);
+}
+
+int store_load_inside(struct store *b, const struct store_nets *nets, struct err *err)
+{
+	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
+
+	return finish(&l, b->whole ? 0 : load_inside(&l, nets));
+}
+
 void store_mark_loaded(struct store *b, const struct prefix *p)
 {
 	const struct journal_index *x = b->journal.index;
@@ -211,7 +270,7 @@ int store_load(struct store *b, const struct prefix *prefixes, size_t n, struct 
 {
 	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
 
-	return finish(&l, load_each(&l, prefixes, n, load_prefix));
+	return finish(&l, load_groups(&l, load_each(&l, prefixes, n, load_prefix)));
 }
 
 static int load_covering(struct store_loading *l, const struct prefix *p)
@@ -233,7 +292,7 @@ int store_load_covering(struct store *b, const struct prefix *prefixes, size_t n
 	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
 	int code = b->to_write ? 0 : store_begin_reading(b, err);
 
-	code = code ? code : load_each(&l, prefixes, n, load_covering);
+	code = code ? code : load_groups(&l, load_each(&l, prefixes, n, load_covering));
 	if (!b->to_write)
 		store_end_reading(b);
 	return finish(&l, code);
@@ -244,13 +303,6 @@ static int compare_who(const void *a, const void *b)
 	const uint64_t *x = a, *y = b;
 
 	return *x < *y ? -1 : *x > *y;
-}
-
-// A walk through a million references has few pages of them in memory.
-static void let_go(const struct journal_index *x, uint32_t ref)
-{
-	if (ref % RELEASED == 0)
-		journal_index_release(x, ref);
 }
 
 // sorted: owner.who of the journal, ascending.
@@ -290,7 +342,7 @@ int store_load_who(struct store *b, const uint64_t *who, size_t n, struct err *e
 	memcpy(sorted, who, n * sizeof(*sorted));
 	qsort(sorted, n, sizeof(*sorted), compare_who);
 	keep_who(b, sorted, n);
-	return finish(&l, load_who(&l, sorted, n));
+	return finish(&l, load_groups(&l, load_who(&l, sorted, n)));
 }
 
 static int load_all(struct store_loading *l)
@@ -337,7 +389,7 @@ int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *e
 {
 	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
 
-	return finish(&l, b->whole ? 0 : load_due(&l, from, n));
+	return finish(&l, b->whole ? 0 : load_groups(&l, load_due(&l, from, n)));
 }
 
 static void add_expiry(const struct store *b, uint32_t ref, struct store_expiry *e)

@@ -13,6 +13,18 @@ void store_unload(struct store *b);
 void store_mark_loaded(struct store *b, const struct prefix *p);
 // The owner has this number in the index.
 void store_know_owner(struct store *b, uint32_t number, uint32_t owner);
+// Nets of groups (records_group.h).
+struct store_nets {
+	struct prefix *at;
+	size_t n, cap;
+};
+// Sorts them, and keeps each once.
+void store_nets_sort(struct store_nets *nets);
+// Is the prefix in one of the sorted nets?
+bool store_nets_have(const struct store_nets *nets, const struct prefix *p);
+// Loads all records inside of the sorted nets.
+int store_load_inside(struct store *b, const struct store_nets *nets, struct err *err);
+
 // Discards what store_next has put aside.
 void store_forget_steps(struct store *b);
 void store_snapshot_free(struct store_snapshot *s);

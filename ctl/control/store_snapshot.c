@@ -18,7 +18,7 @@ void store_snapshot_free(struct store_snapshot *s)
 	free(s);
 }
 
-static struct store_ref copy_ref(const struct journal_ref *r)
+static struct store_ref copy_ref(const struct journal_index *x, const struct journal_ref *r)
 {
 	struct store_ref copy = {
 		.until_s = r->until_s,
@@ -26,6 +26,7 @@ static struct store_ref copy_ref(const struct journal_ref *r)
 		.family = r->family,
 		.len = r->len,
 		.kind = r->kind,
+		.grouped = x->owners[r->owner].group,
 	};
 
 	memcpy(copy.bytes, r->bytes, sizeof(copy.bytes));
@@ -41,13 +42,25 @@ static struct store_snapshot *take_index(const struct journal_index *x)
 	s->n = order.n;
 	s->refs = mem_realloc(NULL, s->n, sizeof(*s->refs));
 	for (size_t r = 0; r < s->n; r++) {
-		s->refs[r] = copy_ref(&x->refs[order.at[r]]);
+		s->refs[r] = copy_ref(x, &x->refs[order.at[r]]);
 		if (r % RELEASED == 0)
 			journal_index_release(x, order.at[r]);
 	}
 	s->owners = mem_realloc(NULL, owners, sizeof(*s->owners));
 	memcpy(s->owners, x->owners, owners * sizeof(*s->owners));
 	return s;
+}
+
+bool store_ref_is_member(const struct store_ref *r)
+{
+	return r->grouped && r->len == (r->family == 4 ? 32 : 128);
+}
+
+// The maps do not know members of a group.
+static bool has_ended(const struct store *b, struct store_ends *ends, const struct store_ref *r)
+{
+	return store_ref_is_member(r) ? r->until_s <= b->clock.wall_ms / 1000
+				      : store_ends_expired(b, ends, r->until_s);
 }
 
 static int drop_ended_among(const struct store *b, struct store_snapshot *s, size_t from,
@@ -59,12 +72,13 @@ static int drop_ended_among(const struct store *b, struct store_snapshot *s, siz
 	for (size_t r = from; r < end; r++) {
 		struct prefix p = store_ref_prefix(&s->refs[r]);
 
-		store_ends_note(b, &ends, &p, s->refs[r].kind, s->refs[r].until_s);
+		if (!store_ref_is_member(&s->refs[r]))
+			store_ends_note(b, &ends, &p, s->refs[r].kind, s->refs[r].until_s);
 	}
 	if ((code = store_ends_read(b, &ends, err)))
 		return code;
 	for (size_t r = from; r < end; r++)
-		if (!store_ends_expired(b, &ends, s->refs[r].until_s))
+		if (!has_ended(b, &ends, &s->refs[r]))
 			s->refs[(*kept)++] = s->refs[r];
 	return 0;
 }
@@ -99,6 +113,7 @@ static struct store_snapshot *take_records(const struct records *r)
 			.family = record->prefix.addr.family,
 			.len = record->prefix.len,
 			.kind = record->kind,
+			.grouped = r->owners.at[record->owner].group,
 		};
 		memcpy(ref->bytes, record->prefix.addr.bytes, sizeof(ref->bytes));
 	}

@@ -167,6 +167,17 @@ static int restore_before(struct store *b, struct store_steps *s, struct err *er
 	return code;
 }
 
+static int gather(struct store *b, struct store_steps *steps, struct err *err)
+{
+	int code = take_copy(b, steps, err);
+
+	if (code) {
+		drop_copy(b, steps);
+		return code;
+	}
+	return restore_before(b, steps, err);
+}
+
 int store_gather(struct store *b, struct err *err)
 {
 	CLEANUP(steps_free) struct store_steps *steps = NULL;
@@ -176,10 +187,8 @@ int store_gather(struct store *b, struct err *err)
 		return 0;
 	store_next(b);
 	steps = TAKE_PTR(b->steps);
-	code = take_copy(b, steps, err);
-	if (code) {
-		drop_copy(b, steps);
-		return code;
-	}
-	return restore_before(b, steps, err);
+	b->gathering = true;
+	code = gather(b, steps, err);
+	b->gathering = false;
+	return code;
 }

@@ -226,6 +226,7 @@ static struct owner make_owner(const struct intent *intent, const char *name, co
 		.by = (char *)intent->by,
 		.since_s = intent->now_s,
 		.fleeting = intent->fleeting,
+		.group = name[0] ? 0 : intent->group,
 	};
 }
 
@@ -290,17 +291,24 @@ static void record_name(const struct targets *t, const struct item *item,
 	tally(ret, &change);
 }
 
-// The owner of an item: one for all items without a note of their own.
+// Owners of items without a note of their own: of hosts, which may become a group, and of others.
+struct common {
+	uint32_t host, other; // UINT32_MAX: not made yet
+};
+
 static uint32_t owner_of(struct store *b, const struct intent *intent, const struct item *item,
-			 uint32_t *common)
+			 struct common *common)
 {
+	bool host = !item->name && prefix_is_host(&item->prefix);
+	uint32_t *one = host ? &common->host : &common->other;
 	struct owner owner = make_owner(intent, "", item->note);
 
+	owner.group = host ? owner.group : 0;
 	if (item->note)
 		return records_owner(&b->records, &owner);
-	if (*common == UINT32_MAX)
-		*common = records_owner(&b->records, &owner);
-	return *common;
+	if (*one == UINT32_MAX)
+		*one = records_owner(&b->records, &owner);
+	return *one;
 }
 
 // The list, and each name.
@@ -348,7 +356,7 @@ void targets_record(const struct targets *t, const struct intent *intent, struct
 	struct records_change change = {0};
 	struct owner who = make_owner(intent, "", NULL);
 	bool list = intent->list[0];
-	uint32_t common = UINT32_MAX;
+	struct common common = {UINT32_MAX, UINT32_MAX};
 
 	*ret = (struct records_change){0};
 	vec_each (&t->items.items, item) {

@@ -30,6 +30,7 @@ struct intent {
 	uint64_t now_s;
 	const char *origin, *list, *note, *by; // "" if not given
 	bool fleeting;
+	uint32_t group; // --group, of addresses; 0: none
 };
 
 unsigned kinds_of(bool allow, bool from, bool to);

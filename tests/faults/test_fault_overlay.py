@@ -110,6 +110,47 @@ class UnblockAndShrink(Unblock):
         return HELD[state] | (set(MANY) if state == "all" else set())
 
 
+GROUPED = {"old": {"203.0.113.1", "203.0.113.2"}, "all": {"203.0.113.0/24"}}
+
+
+class Group(Block):
+    """The third host of an origin makes one prefix of all three: a reference more, two entries less."""
+
+    stride = 8
+    loader = False
+    third = ("203.0.113.3", "--origin", "jail")
+
+    def prepare(self):
+        self.weir("attach", "near0", "--max-entries", "1000")
+        self.weir("block", *GROUPED["old"], "--origin", "jail", "--group", "3")
+        self.argv = ("block", *self.third, "--group", "3")
+        self.state = "old"
+
+    def before(self):
+        if self.state != self.starts:
+            self.weir(*(("unblock", *self.third) if self.starts == "old" else ("block", *self.third, "--group", "3")))
+            assert self.whole() == self.starts
+
+    def whole(self):
+        self.state = "all" if set(self.weir.entries()) == GROUPED["all"] else "old"
+        assert set(self.weir.entries()) == GROUPED[self.state]
+        others = self.state == "old"
+        assert self.prober.free(["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.9"]) == [False, False, others, others]
+        return self.state
+
+    def held(self, state):
+        return GROUPED[state]
+
+
+class Ungroup(Group):
+    after = "old"
+    starts = "all"
+
+    def prepare(self):
+        super().prepare()
+        self.argv = ("unblock", *self.third)
+
+
 class BlockThenReattach(Block):
     """The instance is removed and created before anything else tidies."""
 
@@ -138,6 +179,14 @@ def test_unblock_that_replaces_the_journal(labs):
 
 def test_block_then_detach_and_attach(labs):
     sweep(BlockThenReattach, labs, {"old", "all"})
+
+
+def test_a_group_forms(labs):
+    sweep(Group, labs, {"old", "all"})
+
+
+def test_a_group_ends(labs):
+    sweep(Ungroup, labs, {"old", "all"})
 
 
 def agree(pair, weir, expected):

@@ -10,7 +10,7 @@ import pytest
 from labnet import ROOT, WEIR, run
 
 GLOBAL = {"geo", "instance", "netns", "json", "pretty", "color", "quiet", "verbose", "version", "help"}
-ADD = {"file", "url", "every", "ca", "wide", "mask", "to", "both", "for", "note", "origin", "sync", "set", "iface", "mode", "live",
+ADD = {"file", "url", "every", "ca", "wide", "mask", "to", "both", "for", "note", "origin", "group", "sync", "set", "iface", "mode", "live",
        "resolver", "resolver-timeout", "keep-going", "volatile", "force", "dry-run"}
 TAKE = {"file", "wide", "mask", "to", "both", "origin", "sync", "set", "all", "volatile", "dry-run"}
 NAMES = {"resolver", "resolver-timeout"}

@@ -97,7 +97,7 @@ static void test_empty(void **state)
 	assert_int_equal(n, 0);
 	assert_null(records_find(&r, &p, 0, &n));
 	assert_int_equal(n, 0);
-	records_entries(&r.list, &entries);
+	records_entries(&r, &r.list, &entries);
 	assert_int_equal(entries.n, 0);
 	free(entries.at);
 }
@@ -309,7 +309,7 @@ static void test_entries(void **state)
 	add(&r, "192.0.2.1", 0, c, 20);
 	add(&r, "192.0.2.1", 1, b, 5);
 	add(&r, "192.0.2.0/24", 0, b, RECORD_NEVER);
-	records_entries(&r.list, &entries);
+	records_entries(&r, &r.list, &entries);
 	assert_int_equal(entries.n, 3);
 	assert_int_equal(entries.at[0].prefix.len, 24);
 	assert_int_equal(entries.at[0].until_s, RECORD_NEVER);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Groups of a store: all of a group is loaded where a part of it is, and a change of members or of allow entries
+// decides about it again.
+#include <stdlib.h>
+
+#include "ctl/control/records_group.h"
+#include "ctl/control/store_parts.h"
+
+static int compare_nets(const void *a, const void *b)
+{
+	return prefix_compare(a, b);
+}
+
+void store_nets_sort(struct store_nets *nets)
+{
+	size_t kept = 0;
+
+	if (nets->n)
+		qsort(nets->at, nets->n, sizeof(*nets->at), compare_nets);
+	vec_each (nets, net)
+		if (!kept || prefix_compare(&nets->at[kept - 1], net))
+			nets->at[kept++] = *net;
+	nets->n = kept;
+}
+
+bool store_nets_have(const struct store_nets *nets, const struct prefix *p)
+{
+	struct prefix net;
+
+	return nets->n && records_net(p, &net) &&
+	       bsearch(&net, nets->at, nets->n, sizeof(*nets->at), compare_nets);
+}
+
+static bool any_group(const struct store *b)
+{
+	vec_each (&b->records.owners, owner)
+		if (owner->group)
+			return true;
+	return journal_index_grouped(b->journal.index);
+}
+
+// A record inside of a net can be a member, a group, an allow entry, or a reference of the user to the net.
+static void add_nets(const struct record_list *list, struct store_nets *ret)
+{
+	struct prefix net;
+
+	vec_each (list, record)
+		if (records_net(&record->prefix, &net) &&
+		    (!ret->n || prefix_compare(vec_last(ret), &net)))
+			vec_push(ret, net);
+}
+
+static bool is_unguarded(const void *guard, const struct prefix *net)
+{
+	const struct guard *g = guard;
+
+	return !g->partial && !guard_find(g, net, GUARD_NAME);
+}
+
+// An index without a file, where all is loaded, may be that of nothing.
+int store_regroup(struct store *b, struct err *err)
+{
+	CLEANUP_VEC struct store_nets nets = {0};
+	int code;
+
+	if (!any_group(b))
+		return 0;
+	add_nets(&b->before, &nets);
+	add_nets(&b->records.list, &nets);
+	store_nets_sort(&nets);
+	if ((code = store_load_inside(b, &nets, err)))
+		return code;
+	records_regroup(&b->records, nets.at, nets.n, b->guard ? is_unguarded : NULL, b->guard);
+	return 0;
+}
