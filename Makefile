@@ -1,8 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make all demo test lint bench vmtest containers faults connections soak sabotage fuzz compile_commands.json install deb clean help; O=build: where it lands, V=1: every command.
 
+# ARCH=arm64: for another machine than this, by Debian's name. Its headers and libraries are in a folder that
+# scripts/sysroot makes when the first file is compiled; or name one: SYSROOT=FOLDER.
+HERE := $(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell uname -m)))
+ARCH ?= $(HERE)
+SYSROOT ?=
+ifneq ($(ARCH),$(HERE))
+$(if $(filter arm64,$(ARCH)),,$(error ARCH=$(ARCH): Weir is built for $(HERE) here, and for arm64))
+O ?= build/$(ARCH)
+CC = aarch64-linux-gnu-gcc
+ifeq ($(SYSROOT),)
+SYSROOT = $(eval SYSROOT := $(or $(shell scripts/sysroot $(ARCH)),$(error no headers and libraries for $(ARCH))))$(SYSROOT)
+endif
+endif
+
 O ?= build
 CC ?= gcc
+# The machine that the program is for, as `uname -m` has it there.
+TRIPLET := $(or $(shell $(CC) -dumpmachine 2>/dev/null),$(shell uname -m)-linux-gnu)
+MACHINE := $(firstword $(subst -, ,$(TRIPLET)))
+CROSS := $(if $(filter $(MACHINE),$(shell uname -m)),,$(TRIPLET)-)
+ifeq ($(origin AR),default)
+AR = $(CROSS)ar
+endif
+STRIP ?= $(CROSS)strip
 CLANG ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
 PYTHON = /usr/bin/python3
@@ -23,13 +45,15 @@ CFLAGS ?= -O2 -g
 # Said here, whatever the compiler's own defaults are; tests/lab/test_build.py looks for them in the program.
 # FORTIFY wants -O and no sanitizer; -U first, for distributions that define it themselves.
 FORTIFY = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
-HARDEN = -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(filter x86_64,$(shell uname -m)),-fcf-protection)
-HARDEN_LINK = -pie -Wl,-z,relro,-z,now
+HARDEN = -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(filter x86_64,$(MACHINE)),-fcf-protection) $(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard)
+ROOTED = $(if $(SYSROOT),--sysroot=$(SYSROOT))
+HARDEN_LINK = $(ROOTED) -pie -Wl,-z,relro,-z,now
 # Two folders make the same program: scripts/reproducible.
 FOLDERS = -ffile-prefix-map=$(CURDIR)=. $(if $(filter build,$(O)),,-ffile-prefix-map=$(O)=build)
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) $(HARDEN) -I. -isystem $(O) $(CFLAGS) $(FOLDERS)
+ALL_CFLAGS = $(ROOTED) -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) $(HARDEN) -I. -isystem $(O) $(CFLAGS) $(FOLDERS)
 BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra $(WERROR_FLAG) -I. $(FOLDERS) \
-	     -idirafter /usr/include/$(shell uname -m)-linux-gnu
+	     -D__TARGET_ARCH_$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(MACHINE))) \
+	     $(ROOTED) -idirafter $(SYSROOT)/usr/include/$(MACHINE)-linux-gnu
 # No map without its checks.
 XDP_CFLAGS = $(BPF_CFLAGS) -include xdp/lpm.bpf.h
 LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson -lz -levent_extra -levent_core -lmaxminddb
@@ -53,7 +77,7 @@ MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests lint bench vmtest containers faults connections soak sabotage fuzz fuzz-targets install uninstall deb clean help setup compile_commands.json
+.PHONY: all demo test check tests vm-programs lint bench vmtest containers faults connections soak sabotage fuzz fuzz-targets install uninstall deb clean help setup compile_commands.json
 
 all: $(O)/weir $(MAN)
 
@@ -73,6 +97,7 @@ help:
 	@echo 'make compile_commands.json  how each C file is compiled, for editors and clangd'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make deb        the Debian package, its programs tested (root), checked by lintian, in $(O)/deb'
+	@echo 'make ARCH=arm64  for another machine, in build/arm64; also make deb'
 	@echo 'make clean      remove $(O)'
 
 # The datapath
@@ -119,9 +144,17 @@ $(O)/docs/%: docs/%.scd
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)scdoc < $< > $@
 
-$(O)/completion/%: scripts/completion $(O)/weir
+# A program that runs on this machine prints the table of commands.
+RUNS_HERE = $(O)/$(if $(CROSS),here/)weir
+
+$(O)/completion/%: scripts/completion $(RUNS_HERE)
 	@mkdir -p $(@D)
-	$(call say,SHELL,$@)$(PYTHON) -B $< $* $(O)/weir > $@
+	$(call say,SHELL,$@)$(PYTHON) -B $< $* $(RUNS_HERE) > $@
+
+ifneq ($(CROSS),)
+$(RUNS_HERE): $(O)/weir
+	$(Q)$(MAKE) --no-print-directory ARCH=$(HERE) SYSROOT= CC=gcc AR=ar CFLAGS=-O1 LDFLAGS= O=$(O)/here $@
+endif
 
 # Tests
 
@@ -256,6 +289,9 @@ side_by_side = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 # What `test` runs, built; the installation may only just have brought the compiler.
 check: all $(UNIT) $(CLASSIFIER_REF) $(BALANCER_REF) $(COMPARE) $(O)/tests/limits/limits $(O)/tests/executed/run $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
+# What tests/vm/run takes into machines.
+vm-programs: $(O)/weir $(RUNNERS) $(O)/$(CLASSIFIER)/compare $(O)/lab/pass.bpf.o $(patsubst %,$(O)/tests/unit/net/test_%,link lookup neigh nexthop)
+
 # What sudo has built belongs to whoever called it.
 give_back = $(if $(SUDO_UID),$(Q)chown -R $(SUDO_UID):$(SUDO_GID) $(O))
 
@@ -324,7 +360,7 @@ fuzz: setup
 	$(Q)O=$(O) scripts/fuzz $(T)
 
 install: all $(COMPLETIONS)
-	install -s -D -m 755 $(O)/weir $(DESTDIR)$(PREFIX)/sbin/weir
+	install -s $(if $(CROSS),--strip-program=$(STRIP)) -D -m 755 $(O)/weir $(DESTDIR)$(PREFIX)/sbin/weir
 	install -D -m 644 contrib/fail2ban/weir.conf $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf
 	install -D -m 755 contrib/crowdsec/weir-crowdsec $(DESTDIR)$(PREFIX)/share/weir/crowdsec/weir-crowdsec
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
@@ -341,8 +377,8 @@ uninstall:
 	for unit in $(UNITS); do rm -f $(DESTDIR)$(UNIT_FOLDER)/$$unit; done
 
 deb:
-	$(Q)scripts/setup build deb
-	$(Q)O=$(O) scripts/deb
+	$(Q)scripts/setup build deb $(if $(CROSS),cross)
+	$(Q)O=$(O) $(if $(CROSS),ARCH=$(ARCH)) scripts/deb
 	$(give_back)
 
 clean:

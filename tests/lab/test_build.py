@@ -92,3 +92,17 @@ def test_compile_commands_name_every_file():
     wanted = {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.c")}
     assert wanted and not wanted - compiled.keys()
     assert "bpf" in compiled["xdp/policy.bpf.c"] and "-Wconversion" in compiled["ctl/main.c"]
+
+
+def test_another_machine_has_its_compiler_and_libraries():
+    def asked(machine):
+        return run(["make", "-nB", "-C", ROOT, "V=1", f"ARCH={machine}", "SYSROOT=/there", "build/arm64/ctl/main.o"],
+                   timeout=120, check=False)
+
+    lines = asked("arm64").stdout.splitlines()
+    compiled = next(line for line in lines if line.endswith(" ctl/main.c"))
+    assert compiled.startswith("aarch64-linux-gnu-gcc --sysroot=/there ") and "-fcf-protection" not in compiled
+    packets = next(line for line in lines if line.endswith(" xdp/policy.bpf.c"))
+    assert "/there/usr/include/aarch64-linux-gnu" in packets and "__TARGET_ARCH_arm64" in packets
+    refused = asked("riscv64")
+    assert refused.returncode == 2 and "ARCH=riscv64" in refused.stderr
