@@ -31,16 +31,29 @@ machine_clean() {
 # kernel's look at it, and it panics. rcu_expedited: two emulated processors in one thread take 0.2 s to a grace
 # period otherwise, and tests wait for thousands.
 machine_command() {
-	local append='console=ttyS0 loglevel=5 panic=-1 oops=panic' online present possible
+	local append online present possible
 	IFS=, read -r online present possible <<<"$cpus"
-	append+=" maxcpus=$online"
-	append+=' tsc=reliable nokaslr cryptomgr.notests no_timer_check rcupdate.rcu_expedited=1'
+	append="console=${ports%% *} loglevel=5 panic=-1 oops=panic maxcpus=$online"
+	append+=' nokaslr cryptomgr.notests rcupdate.rcu_expedited=1'
 	# shellcheck disable=SC2054 # the commas are qemu's
-	qemu=(qemu-system-x86_64 -nodefaults -no-reboot -display none
-		-accel tcg,thread=single -cpu max,-cx16 -smp "$present,maxcpus=$possible" -m "$memory"
+	case $arch in
+	amd64)
+		append+=' tsc=reliable no_timer_check'
+		qemu=(qemu-system-x86_64 -cpu max,-cx16)
+		;;
+	# A processor that faults where an atomic operation is not aligned: of ARMv8.2, before LSE2.
+	arm64) qemu=(qemu-system-aarch64 -machine virt,gic-version=3 -cpu neoverse-n1) ;;
+	esac
+	# shellcheck disable=SC2054 # the commas are qemu's
+	qemu+=(-nodefaults -no-reboot -display none
+		-accel tcg,thread=single -smp "$present,maxcpus=$possible" -m "$memory"
 		-kernel "$kernels/$suite/vmlinuz" -initrd "$workdir/initramfs" -append "$append"
 		-serial "file:$workdir/console"
-		-chardev stdio,id=output,signal=off -serial chardev:output)
+		-chardev stdio,id=output,signal=off)
+	case $arch in
+	amd64) qemu+=(-serial chardev:output) ;;
+	arm64) qemu+=(-device pci-serial,chardev=output) ;;
+	esac
 	nics_command
 }
 

@@ -3,7 +3,7 @@
 #
 # Gets a suite's cloud kernel by apt, with sources, lists and archives that are not the machine's own.
 
-readonly suites=(bookworm bookworm-backports bullseye newest)
+readonly suites=(bookworm bookworm-backports bullseye newest arm64 arm64-16k)
 readonly keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # The machine's own Debian mirror: the first address in apt's sources that ends in /debian.
@@ -14,18 +14,28 @@ host_mirror() {
 	echo "${mirror:-http://deb.debian.org/debian}"
 }
 
+# machine_of SUITE: Debian's name of the machine that its kernel is for.
+machine_of() {
+	case $1 in
+	arm64*) echo arm64 ;;
+	*) echo amd64 ;;
+	esac
+}
+
 # Where to look for a suite, best first: lines of mirror and apt's name of the suite.
 suite_sources() {
 	local mirror
 	mirror=$(host_mirror)
 	case $1 in
+	arm64) printf '%s\n' "$mirror bookworm" ;;
+	arm64-16k) printf '%s\n' "$mirror trixie" ;;
 	newest) printf '%s\n' "$mirror sid" "$mirror forky" "$mirror trixie-backports" ;;
 	bullseye) printf '%s\n' "$mirror bullseye" "http://archive.debian.org/debian bullseye" ;;
 	*) printf '%s\n' "$mirror $1" ;;
 	esac
 }
 
-# apt_config DIR: the settings that keep apt inside DIR. All others (proxies) are those of the machine, except its
+# apt_config DIR MACHINE: the settings that keep apt inside DIR. All others (proxies) are those of the machine, except its
 # commands after an update, which are for its own lists.
 apt_config() {
 	cat <<-EOF
@@ -34,7 +44,8 @@ apt_config() {
 	Acquire::Languages "none";
 	Acquire::Retries "1";
 	Acquire::http::Timeout "20";
-	APT::Architecture "amd64";
+	APT::Architecture "$2";
+	APT::Architectures "$2";
 	APT::Sandbox::User "";
 	APT::Update::Error-Mode "any";
 	Dir::Etc::sourcelist "$1/sources.list";
@@ -47,20 +58,29 @@ apt_config() {
 	EOF
 }
 
-# kernel_packages DIR: those that make up the kernel of its sources, which newer releases split.
-kernel_packages() {
-	apt-cache -c "$1/apt.conf" depends --recurse --no-recommends --no-suggests linux-image-cloud-amd64 |
-		grep -E '^linux-(image|base|binary|modules)-[0-9].*-cloud-amd64$'
+# flavour_of SUITE: Debian's name of the kernel, as in linux-image-FLAVOUR.
+flavour_of() {
+	case $1 in
+	arm64-16k) echo arm64-16k ;;
+	*) echo "cloud-$(machine_of "$1")" ;;
+	esac
 }
 
-# kernel_download DIR MIRROR SUITE: leaves the packages in DIR.
+# kernel_packages DIR FLAVOUR: those that make up the kernel of its sources, which newer releases split.
+kernel_packages() {
+	apt-cache -c "$1/apt.conf" depends --recurse --no-recommends --no-suggests "linux-image-$2" |
+		grep -E "^linux-(image|base|binary|modules)-[0-9].*-$2\$"
+}
+
+# kernel_download DIR MIRROR NAME SUITE: leaves the packages of SUITE in DIR, NAME being what apt calls it.
 kernel_download() {
-	local packages
+	local packages machine
+	machine=$(machine_of "$4")
 	mkdir -p "$1"/{state/lists,cache/archives}/partial
-	apt_config "$1" >"$1/apt.conf"
-	echo "deb [arch=amd64 signed-by=$keyring] $2 $3 main" >"$1/sources.list"
+	apt_config "$1" "$machine" >"$1/apt.conf"
+	echo "deb [arch=$machine signed-by=$keyring] $2 $3 main" >"$1/sources.list"
 	apt-get -c "$1/apt.conf" -qq update &&
-		packages=$(kernel_packages "$1") &&
+		packages=$(kernel_packages "$1" "$(flavour_of "$4")") &&
 		(cd "$1" && xargs apt-get -c apt.conf -qq download <<<"$packages")
 }
 
@@ -86,7 +106,7 @@ kernel_install() {
 	local mirror name dir=$kernels/.$1
 	while read -r mirror name; do
 		rm -rf "$dir" && mkdir -p "$dir" || return
-		if kernel_download "$dir" "$mirror" "$name" >"$dir.log" 2>&1 </dev/null &&
+		if kernel_download "$dir" "$mirror" "$name" "$1" >"$dir.log" 2>&1 </dev/null &&
 			kernel_unpack "$dir" >>"$dir.log" 2>&1; then
 			mv "$dir/kernel" "$kernels/$1" || return
 			rm -rf "$dir" "$dir.log"

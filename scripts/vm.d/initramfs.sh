@@ -55,12 +55,22 @@ add_file() {
 	needed+=("$where")
 }
 
+# own_file NAME: the path of a program that runs in the machine.
+own_file() {
+	if [[ ! $sysroot ]]; then
+		PATH=$PATH:/usr/sbin:/sbin type -P "$1"
+	else
+		find "$sysroot"/{usr/,}{s,}bin -type f -name "${1/#sh/dash}" | grep -m1 .
+	fi
+}
+
 # add SRC[:DST], SRC being a path or the name of a program.
 add() {
 	local src=${1%%:*} dst=''
 	[[ $1 != *:* ]] || dst=${1#*:}
 	if [[ ! -e $src ]]; then
-		{ [[ $src != */* ]] && src=$(PATH=$PATH:/usr/sbin:/sbin type -P "$src"); } ||
+		[[ ! $sysroot || $dst ]] || dst=/usr/bin/$src
+		{ [[ $src != */* ]] && src=$(own_file "$src" 2>/dev/null); } ||
 			die "cannot add '${1%%:*}': no such file or program"
 	fi
 	src=$(realpath -s "$src")
@@ -95,9 +105,28 @@ add_python() {
 	[[ ! -e /usr/lib/python3/dist-packages/py.py ]] || add /usr/lib/python3/dist-packages/py.py
 }
 
+# The libraries that FILE... ask for, of another machine, whose loader cannot run here.
+foreign_libraries() {
+	local file name at
+	while IFS= read -r -d '' file; do
+		for name in $(readelf -dl "$file" 2>/dev/null |
+			sed -nE 's/.*Shared library: \[(.*)\]/\1/p; s/.*interpreter: .*\/(.*)\]/\1/p'); do
+			[[ ! -e $root/usr/lib/$name ]] || continue
+			at=$(find "$sysroot"/{usr/,}lib -name "$name" | grep -m1 .) ||
+				die "a library of '${file#"$root"}' is missing in $sysroot: $name"
+			add_file "$at" "/usr/lib/$name"
+			foreign_libraries "$root/usr/lib/$name"
+		done
+	done < <(find "$@" -type f -print0)
+}
+
 # The shared libraries that the added programs and libraries ask for.
 add_libraries() {
 	local lib libs where
+	if [[ $sysroot ]]; then
+		foreign_libraries "${needed[@]}"
+		return
+	fi
 	libs=$(find "${needed[@]}" -type f \( -perm /111 -o -name '*.so*' \) -print0 |
 		xargs -0r ldd 2>/dev/null || :)
 	! grep -F 'not found' <<<"$libs" >&2 || die "a library is missing on this machine"
@@ -145,12 +174,12 @@ add_base() {
 	ln -s usr/bin usr/sbin usr/lib usr/lib64 "$root/"
 	chmod 1777 "$root/tmp"
 	ln -s ../run "$root/var/run"
-	cp "$(command -v busybox)" "$root/usr/bin/busybox"
+	cp "$(own_file busybox)" "$root/usr/bin/busybox"
 	busybox --install -s "$root/usr/lib/busybox"
 	ln -sf /usr/bin/busybox "$root/usr/sbin/modprobe"
 	cp "$here/vm.d/init" "$root/init"
 	# For commands; busybox's own shell would take its applets for programs of the same name.
-	add_file "$(realpath /bin/sh)" /usr/bin/sh
+	add_file "$(realpath "$(own_file sh)")" /usr/bin/sh
 	echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
 	echo 'root:x:0:' >"$root/etc/group"
 	echo '127.0.0.1 localhost' >"$root/etc/hosts"
@@ -167,6 +196,8 @@ add_orders() {
 	place_directory "$PWD"
 	place_file /vm/modules
 	echo "${modules[*]}" >"$where"
+	place_file /vm/ports
+	echo "$ports" >"$where"
 	place_file /vm/command
 	((${#command[@]})) || return 0
 	{
