@@ -114,6 +114,7 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 
 	ctx->instance = name ? name : "main";
 	ctx->netns = args_value(args, "netns");
+	ctx->by = getenv(CHILD_BY);
 	geo_db_use(args_value(args, "geo"));
 	ctx->pretty = args_has(args, "pretty");
 	ctx->json = args_has(args, "json") || ctx->pretty;

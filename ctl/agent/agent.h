@@ -59,6 +59,9 @@ struct agent_part {
 	void (*report)(const struct agent *a, struct json *fields, struct json *problems);
 };
 
+// The author of its applies of the policy file, also of the one at the start.
+#define AGENT_BY_FILE "agent (file)"
+
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places;
 

@@ -22,6 +22,7 @@
 #include "ctl/agent/api_origin.h"
 #include "ctl/agent/api_words.h"
 #include "ctl/agent/changes.h"
+#include "ctl/agent/child.h"
 #include "ctl/agent/clients.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/base/mem.h"
@@ -85,6 +86,7 @@ struct job {
 	char *input;
 	size_t input_len;
 	bool streams, is_status, is_apply, started;
+	bool only_looks;
 	bool small; // one of `changes`
 };
 
@@ -239,7 +241,9 @@ static int start_command(struct job *j, struct err *err)
 		.input_len = j->input_len,
 		.output_max = OUTPUT_MAX,
 		.timeout_s = j->streams ? 0 : COMMAND_S,
+		.by = CHILD_AGENT_API,
 		.modest = true,
+		.silent = j->only_looks, // what fails is in the document
 		.part = j->streams ? on_part : NULL,
 		.done_all = on_done,
 		.ctx = j,
@@ -359,6 +363,7 @@ static void on_route(struct evhttp_request *request, struct api *api, const stru
 {
 	struct job job = {
 		.streams = r->streams,
+		.only_looks = !r->posts,
 		.is_status = !strcmp(r->path, "/v1/status"),
 	};
 	CLEANUP_JSON struct json *body = NULL;

@@ -212,7 +212,8 @@ static int start_process(struct changes *c, struct err *err)
 	}
 	bufferevent_setcb(c->stream, on_answer, NULL, on_end, c);
 	bufferevent_enable(c->stream, EV_READ | EV_WRITE);
-	code = child_spawn(c->agent, args, &(struct child_files){theirs, theirs, -1, false},
+	code = child_spawn(c->agent, args,
+			   &(struct child_files){theirs, theirs, -1, false, CHILD_AGENT_API},
 			   &c->pid, err);
 	if (code)
 		end_process(c);

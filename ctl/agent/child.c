@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/net/geo_db.h"
 
@@ -15,6 +17,28 @@ struct words {
 	const char **at;
 	size_t n, cap;
 };
+
+// The environment of the command: strings of the agent's environment, and `own` ones.
+struct surroundings {
+	struct words all;
+	VEC(char *) own;
+};
+
+static void surroundings_free(struct surroundings *s)
+{
+	vec_each (&s->own, one)
+		free(*one);
+	vec_free(&s->own);
+	vec_free(&s->all);
+}
+
+static void add_variable(struct surroundings *s, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	vec_push(&s->own, mem_printf("%s=%s", name, value));
+	vec_push(&s->all, *vec_last(&s->own));
+}
 
 static void add_option(struct words *words, const char *name, const char *value)
 {
@@ -24,27 +48,27 @@ static void add_option(struct words *words, const char *name, const char *value)
 	vec_push(words, value);
 }
 
-// That of the agent; a command that has no login to protect is told so, since it cannot see that itself.
+// A command that has no login to protect cannot see that itself.
 static void make_environment(const struct agent *a, const struct child_files *files,
-			     struct words *ret)
+			     struct surroundings *ret)
 {
 	extern char **environ;
 
 	for (char **one = environ; *one; one++)
-		vec_push(ret, *one);
-	if (a->without_login)
-		vec_push(ret, CHILD_WITHOUT_LOGIN "=1");
-	if (files->errors < 0)
-		vec_push(ret, CHILD_FOR "=api");
-	if (files->tells)
-		vec_push(ret, CHILD_TELLS "=1");
-	vec_push(ret, NULL);
+		vec_push(&ret->all, *one);
+	add_variable(ret, CHILD_WITHOUT_LOGIN, a->without_login ? "1" : NULL);
+	add_variable(ret, CHILD_FOR, files->errors < 0 ? "api" : NULL);
+	add_variable(ret, CHILD_BY, files->by ? files->by : CHILD_AGENT);
+	add_variable(ret, CHILD_TELLS, files->tells ? "1" : NULL);
+	add_variable(ret, CHILD_RESOLVER, a->resolver);
+	add_variable(ret, CHILD_TIMEOUT, a->resolver_timeout);
+	vec_push(&ret->all, NULL);
 }
 
 static int spawn(const struct agent *a, const char *const *argv, const struct child_files *files,
 		 pid_t *ret)
 {
-	CLEANUP_VEC struct words environment = {0};
+	CLEANUP(surroundings_free) struct surroundings environment = {0};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t back;
@@ -62,7 +86,7 @@ static int spawn(const struct agent *a, const char *const *argv, const struct ch
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
 	make_environment(a, files, &environment);
 	code = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, (char *const *)argv,
-			   (char *const *)environment.at);
+			   (char *const *)environment.all.at);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	return code;
@@ -84,19 +108,4 @@ int child_spawn(const struct agent *a, const char *const *args, const struct chi
 	if ((code = spawn(a, words.at, files, ret)))
 		return err_system(err, code, "cannot start '%s'", words.at[0]);
 	return 0;
-}
-
-void child_add_resolver(const struct agent *a, const char **args)
-{
-	size_t n = 0;
-
-	if (a->resolver) {
-		args[n++] = "--resolver";
-		args[n++] = a->resolver;
-	}
-	if (a->resolver_timeout) {
-		args[n++] = "--resolver-timeout";
-		args[n++] = a->resolver_timeout;
-	}
-	args[n] = NULL;
 }

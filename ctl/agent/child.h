@@ -15,17 +15,19 @@ struct agent;
 // In the environment:
 #define CHILD_WITHOUT_LOGIN "WEIR_WITHOUT_LOGIN" // the agent has no login
 #define CHILD_FOR           "WEIR_FOR"           // who asked, if the agent prints the messages
+#define CHILD_BY            "WEIR_BY"            // the author of what it changes: "agent (file)"
 #define CHILD_TELLS         "WEIR_TELLS"         // with -j, its lines go to standard error
+#define CHILD_RESOLVER      "WEIR_RESOLVER"      // --resolver and --resolver-timeout of the agent,
+#define CHILD_TIMEOUT       "WEIR_TIMEOUT"       // unless the command has its own
 
-// --resolver and --resolver-timeout of the agent, for a command that resolves names: at most CHILD_RESOLVER words, and
-// NULL.
-#define CHILD_RESOLVER 4
-void child_add_resolver(const struct agent *a, const char **args);
 // Its standard input, output and error; errors -1: the agent's, where lines begin with "api: ".
 struct child_files {
 	int in, out, errors;
-	bool tells; // also its lines go to `errors`, with -j
+	bool tells;     // also its lines go to `errors`, with -j
+	const char *by; // the author of what it changes; NULL: CHILD_AGENT
 };
+#define CHILD_AGENT     "agent"
+#define CHILD_AGENT_API "agent (api)"
 // Only starts it. The caller waits for it. args: the command and its arguments, ended by NULL; they may be freed after
 // the call. 0 or -errno with err set.
 int child_spawn(const struct agent *a, const char *const *args, const struct child_files *files,

@@ -216,7 +216,8 @@ static int spawn(struct agent *a, struct exchange *c, struct err *err)
 	if (c->request.silent)
 		errors = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	code = child_spawn(a, c->request.args,
-			   &(struct child_files){in, out, errors, c->request.tells}, &c->pid, err);
+			   &(struct child_files){in, out, errors, c->request.tells, c->request.by},
+			   &c->pid, err);
 	if (code)
 		return code;
 	if (c->request.modest)
@@ -264,7 +265,8 @@ int exchange_start(struct agent *a, const struct exchange_request *request, stru
 		exchange_stop(c);
 		return code;
 	}
-	c->request.args = NULL; // the caller's
+	c->request.args = NULL; // these are the caller's
+	c->request.by = NULL;
 	*ret = c;
 	return 0;
 }

@@ -27,6 +27,7 @@ struct exchange_request {
 	size_t input_len;
 	size_t output_max;  // bytes; a command that prints more is killed
 	unsigned timeout_s; // until it is killed; 0: never
+	const char *by;     // the author of what it changes (child.h)
 	bool silent;        // its messages are not the agent's
 	bool tells;         // its messages and lines, with -j, come as text with `done`
 	bool modest;        // it leaves the processor to the loop and to other commands

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "ctl/agent/agent.h"
-#include "ctl/agent/child.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/agent/files.h"
@@ -55,6 +54,7 @@ struct feed_job {
 	uint64_t plain_time;    // of the one whose text has neither ends nor names; 0: not known
 	bool plain;             // the text that came is so
 	struct event *timer;
+	uint64_t next_s;   // wall clock: of the next request
 	uint64_t good_s;   // wall clock: of the last good answer, changed or not; 0: none yet
 	unsigned failures; // in a row
 	struct err problem;
@@ -86,6 +86,7 @@ static void fetch_in(struct feed_job *job, uint64_t ms)
 	struct timeval in = {.tv_sec = (time_t)(ms / 1000),
 			     .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
 
+	job->next_s = (uint64_t)time(NULL) + ms / 1000;
 	evtimer_add(job->timer, &in);
 }
 
@@ -183,7 +184,7 @@ static void take_same(struct feed_job *job)
 static void use_copy(const struct feed_job *job)
 {
 	if (reapply_has(job->part->policy, job->key))
-		reapply_soon(job->part->policy);
+		reapply_soon(job->part->policy, job->url.url);
 	else
 		files_apply(job->part->agent, true);
 }
@@ -299,19 +300,20 @@ static void on_changed(void *ctx, const struct exchange_result *r)
 // The command that makes the text the content of the list; its refusals are those of any command.
 static int start_change(struct feed_job *job, const char *path, struct err *err)
 {
-	const char *args[1 + FEED_LIST_WORDS + CHILD_RESOLVER + 1] = {"-j"};
+	const char *args[1 + FEED_LIST_WORDS + 1] = {"-j"};
+	CLEANUP_FREE char *url = feed_public_url(job->url.url);
+	CLEANUP_FREE char *by = mem_printf("agent (feed %s)", url);
 	const struct exchange_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
+		.by = by,
 		.tells = true,
 		.done = on_changed,
 		.ctx = job,
 	};
 	feed_list_time time;
-	size_t n = 1;
 
-	n += feed_list_words(&job->list, path, time, args + n);
-	child_add_resolver(job->part->agent, args + n);
+	feed_list_words(&job->list, path, time, args + 1);
 	return exchange_start(job->part->agent, &request, &job->child, err);
 }
 
@@ -621,23 +623,10 @@ static void stop(struct agent *a)
 	a->feeds = NULL;
 }
 
-// The URL without what may be secret: the user, and all from '?' or '#' on.
-static char *public_part(const char *url)
-{
-	const char *host = strstr(url, "://");
-	const char *user, *end;
-
-	host = host ? host + 3 : url;
-	end = host + strcspn(host, "?#");
-	user = memchr(host, '@', strcspn(host, "/?#"));
-	return mem_printf("%.*s%.*s", (int)(host - url), url, (int)(end - (user ? user + 1 : host)),
-			  user ? user + 1 : host);
-}
-
 // For metrics, which others may read: the digest tells feeds apart that differ in the secret part only.
 static void report_identity(const struct feed_job *job, struct json *one)
 {
-	CLEANUP_FREE char *public = public_part(job->url.url);
+	CLEANUP_FREE char *public = feed_public_url(job->url.url);
 	sum_text id;
 
 	sum_of(job->key, strlen(job->key), id);
@@ -659,6 +648,7 @@ static void report_job(const struct feed_job *job, struct json *feeds, struct js
 		json_set(one, "good_s",
 			 json_u64(job->good_s > job->copy.fetched_s ? job->good_s
 								    : job->copy.fetched_s));
+	json_set(one, "next_s", json_u64(job->next_s));
 	json_set(one, "failures", json_u64(job->failures));
 	json_append(feeds, one);
 	if (job->problem.text[0])

@@ -9,7 +9,6 @@
 
 #include "common/limits-policy.h"
 #include "ctl/agent/agent.h"
-#include "ctl/agent/child.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/agent/feeds.h"
@@ -153,10 +152,11 @@ static void on_end(void *ctx, const struct exchange_result *r)
 static void start_child(struct files *f)
 {
 	const struct agent *a = f->agent;
-	const char *args[5 + CHILD_RESOLVER + 1] = {"-j", "apply", a->policy};
+	const char *args[5 + 1] = {"-j", "apply", a->policy};
 	const struct exchange_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
+		.by = AGENT_BY_FILE,
 		.tells = true,
 		.done = on_end,
 		.ctx = f,
@@ -168,7 +168,6 @@ static void start_child(struct files *f)
 		args[n++] = "--unattended";
 	if (f->offline)
 		args[n++] = "--offline";
-	child_add_resolver(a, args + n);
 	f->wanted = f->offline = false;
 	evtimer_del(f->again);
 	if (!exchange_start(f->agent, &request, &f->child, &err))

@@ -399,18 +399,10 @@ static int start_command(struct names_part *p, const char *const *args, const st
 
 static void ask(struct names_part *p, const struct text *input)
 {
-	const char *args[10] = {"-j", "refresh", "--entries", "--policy", "--file=-"};
-	size_t n = 5;
+	static const char *const args[] = {"-j",       "refresh",  "--entries",
+					   "--policy", "--file=-", NULL};
 	struct err err = {0};
 
-	if (p->agent->resolver) {
-		args[n++] = "--resolver";
-		args[n++] = p->agent->resolver;
-	}
-	if (p->agent->resolver_timeout) {
-		args[n++] = "--resolver-timeout";
-		args[n++] = p->agent->resolver_timeout;
-	}
 	p->asked_ms = agent_now_ms();
 	if (start_command(p, args, input, on_answers, &p->asking, &err)) {
 		fail_question(p, err.text);
@@ -641,10 +633,11 @@ static int reload(struct agent *a, struct err *err)
 
 static void report(const struct agent *a, struct json *fields, struct json *problems)
 {
-	uint64_t oldest = UINT64_MAX;
+	uint64_t oldest = UINT64_MAX, next = UINT64_MAX, now = agent_now_ms();
 	size_t failing = 0;
 
 	vec_each (&a->names->names, one) {
+		next = one->due_ms < next ? one->due_ms : next;
 		if (one->empty)
 			continue;
 		failing += one->failures > 0;
@@ -659,6 +652,9 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "failing", json_u64(failing));
 	if (oldest != UINT64_MAX)
 		json_set(fields, "oldest_s", json_u64(oldest));
+	if (next != UINT64_MAX)
+		json_set(fields, "next_s",
+			 json_u64((uint64_t)time(NULL) + (next > now ? next - now : 0) / 1000));
 }
 
 const struct agent_part agent_names = {

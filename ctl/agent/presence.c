@@ -167,6 +167,19 @@ void presence_read(const char *instance, struct presence *ret)
 	ret->killed = !ret->runs && ret->report && !ret->ended;
 }
 
+const struct json *presence_part(const struct presence *p, const char *part)
+{
+	const struct json *parts = p->runs ? json_get(p->report, "parts") : NULL;
+
+	for (size_t n = 0; n < json_length(parts); n++) {
+		const char *name = json_get_string(json_at(parts, n), "name");
+
+		if (name && !strcmp(name, part))
+			return json_at(parts, n);
+	}
+	return NULL;
+}
+
 void presence_free(struct presence *p)
 {
 	json_free(p->report);

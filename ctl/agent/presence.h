@@ -32,5 +32,7 @@ struct presence {
 	struct json *report; // NULL: none that can be read
 };
 void presence_read(const char *instance, struct presence *ret);
+// What a part of an agent that runs reports; NULL: nothing is known.
+const struct json *presence_part(const struct presence *p, const char *part);
 void presence_free(struct presence *p);
 #define CLEANUP_PRESENCE CLEANUP(presence_free)

@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "ctl/agent/agent.h"
-#include "ctl/agent/child.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/watches.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/feeds.h"
 #include "ctl/control/in_effect.h"
 #include "ctl/net/geo_db.h"
 #include "ctl/net/loop.h"
@@ -33,6 +33,7 @@ struct reapply {
 	struct watches *databases;
 	bool watching;
 	const char *changed; // last: "feeds" or "databases"
+	char *feed;          // the only one that has changed, without what is secret; else NULL
 	struct exchange *child;
 	char tried[REVISION_ID]; // in effect when the child began
 	bool stale;              // something has changed since then
@@ -150,11 +151,14 @@ static void on_end(void *ctx, const struct exchange_result *result)
 
 static void on_timer(evutil_socket_t fd, short what, void *ctx)
 {
-	const char *args[4 + CHILD_RESOLVER + 1] = {"-j", "apply", "--again", "--offline"};
+	static const char *const args[] = {"-j", "apply", "--again", "--offline", NULL};
 	struct reapply *r = ctx;
+	CLEANUP_FREE char *by = r->feed ? mem_printf("agent (feed %s)", r->feed)
+					: mem_printf("agent (%s)", r->changed);
 	const struct exchange_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
+		.by = by,
 		.tells = true,
 		.done = on_end,
 		.ctx = r,
@@ -165,7 +169,6 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 	(void)what;
 	if (r->child)
 		return;
-	child_add_resolver(r->agent, args + 4);
 	r->stale = false;
 	memcpy(r->tried, r->revision, sizeof(r->tried));
 	if (exchange_start(r->agent, &request, &r->child, &err))
@@ -179,8 +182,13 @@ static void change(struct reapply *r, const char *what)
 	start_in(r, 0);
 }
 
-void reapply_soon(struct reapply *r)
+void reapply_soon(struct reapply *r, const char *url)
 {
+	CLEANUP_FREE char *feed = feed_public_url(url), *before = TAKE_PTR(r->feed);
+	bool others = r->stale || r->failures;
+
+	if (!others || (before && !strcmp(before, feed)))
+		r->feed = TAKE_PTR(feed);
 	change(r, "feeds");
 }
 
@@ -195,6 +203,7 @@ static void on_databases(void *ctx)
 {
 	struct reapply *r = ctx;
 
+	free(TAKE_PTR(r->feed));
 	if (r->inputs.places)
 		change(r, "databases");
 	else
@@ -240,5 +249,6 @@ void reapply_free(struct reapply *r)
 	watches_free(r->databases);
 	loop_event_free(r->timer);
 	inputs_free(&r->inputs);
+	free(r->feed);
 	free(r);
 }

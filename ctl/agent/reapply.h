@@ -17,8 +17,8 @@ void reapply_look(struct reapply *r);
 // Its feeds, and whether it has places, as of the last look.
 const struct inputs *reapply_inputs(const struct reapply *r);
 bool reapply_has(const struct reapply *r, const char *url);
-// Copies of its feeds have changed: applies it again with them, and tries until that succeeds.
-void reapply_soon(struct reapply *r);
+// The copy of one of its feeds has changed: applies it again with it, and tries until that succeeds.
+void reapply_soon(struct reapply *r, const char *url);
 // Follows the databases of places from now on, if the policy in effect or the policy file has any.
 void reapply_watch(struct reapply *r);
 // Why it does not succeed; text "": it does.

@@ -266,6 +266,18 @@ static int make_folder(const char *path, mode_t mode, struct err *err)
 			  path);
 }
 
+#define TRIED_BYTES 4096
+
+int file_try_write(const char *folder)
+{
+	static const char zeros[TRIED_BYTES];
+	CLEANUP_FD int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return errno == EOPNOTSUPP || errno == EISDIR ? 0 : -errno;
+	return write(fd, zeros, sizeof(zeros)) < 0 ? -errno : 0;
+}
+
 int file_mkdirs(const char *path, mode_t mode, struct err *err)
 {
 	CLEANUP_FREE char *part = mem_strdup(path);

@@ -24,6 +24,10 @@ int file_commit(const char *path, struct err *err);
 // Both at once; a failure leaves no PATH.new.
 int file_replace(const char *path, const char *text, size_t len, mode_t mode, struct err *err);
 
+// Can a file in the folder be written now? Tries it with a file that has no name, so nothing is left. 0, or -errno:
+// -ENOSPC, -EDQUOT, -EROFS, -ENOENT. 0 too where the file system cannot tell.
+int file_try_write(const char *folder);
+
 // mkdir -p; folders that it makes get `mode`. 0 or -errno with err set.
 int file_mkdirs(const char *path, mode_t mode, struct err *err);
 // Removes a folder with all its files and folders; no error when it is absent. Does not follow links.

@@ -52,7 +52,7 @@ static int begin_request(struct context *ctx, const struct args *args, struct ap
 	struct apply_options *o = &r->options;
 	int code = policy_dns(ctx, args, &r->dns, err);
 
-	session_describe(&ctx->session, r->by, sizeof(r->by));
+	show_author(ctx, r->by, sizeof(r->by));
 	*o = (struct apply_options){
 		.instance = ctx->instance,
 		.command = ctx->line,

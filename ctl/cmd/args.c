@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/base/diag.h"
@@ -194,6 +195,13 @@ const char *args_value(const struct args *args, const char *name)
 	const struct args_given *given = last(args, name);
 
 	return given ? given->value : NULL;
+}
+
+const char *args_value_or(const struct args *args, const char *name, const char *variable)
+{
+	const char *value = args_value(args, name);
+
+	return value ? value : getenv(variable);
 }
 
 size_t args_values(const struct args *args, const char *name, const char **ret, size_t max)

@@ -48,6 +48,8 @@ bool args_knows(const struct args *args, const char *name);
 // The option must be in one of the tables. args_value returns the last value given, or NULL.
 bool args_has(const struct args *args, const char *name);
 const char *args_value(const struct args *args, const char *name);
+// The value, or else that of a variable of the environment; NULL: neither is there.
+const char *args_value_or(const struct args *args, const char *name, const char *variable);
 size_t args_values(const struct args *args, const char *name, const char **ret, size_t max);
 
 // Fails unless there are min..max words; `what` names the missing one: "missing %s".

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/agent/child.h"
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
@@ -44,7 +45,7 @@ static uint64_t wall_clock(void)
 
 static int read_resolver_timeout(const struct args *args, unsigned *ret, struct err *err)
 {
-	const char *text = args_value(args, "resolver-timeout");
+	const char *text = args_value_or(args, "resolver-timeout", CHILD_TIMEOUT);
 	uint64_t ms = 0;
 
 	if (text && num_parse_time_ms(text, strlen(text), 1, RESOLVE_MAX_MS, &ms))
@@ -69,7 +70,7 @@ int blocking_read(const struct context *ctx, const struct args *args, bool allow
 				    .now_s = wall_clock(),
 				    .by = r->by,
 				    .fleeting = live || args_has(args, "volatile")};
-	session_describe(&ctx->session, r->by, sizeof(r->by));
+	show_author(ctx, r->by, sizeof(r->by));
 	code = overlay_kinds(args, allow, kinds_of(allow, true, false), &r->intent.kinds, err);
 	if (code)
 		return code;
@@ -168,7 +169,7 @@ struct dns_options blocking_resolver(const struct context *ctx, const struct blo
 	// As `ip netns exec` would show it to the commands in that namespace.
 	snprintf(path, BLOCKING_PATH, "/etc/netns/%s/resolv.conf", ctx->netns ? ctx->netns : "");
 	return (struct dns_options){
-		.servers = args_value(r->args, "resolver"),
+		.servers = args_value_or(r->args, "resolver", CHILD_RESOLVER),
 		.resolv_conf = ctx->netns && file_exists(path) ? path : NULL,
 		.timeout_ms = r->resolver_timeout_ms,
 		.search = true,

@@ -23,6 +23,7 @@ struct context {
 	bool at_once;           // what takes two looks some time apart is left out
 	struct session session; // found before -N entered another namespace
 	bool session_here;      // the packets of the session pass the namespace we act in
+	const char *by;         // the author of changes, if it is the agent; NULL: the login
 	const char *line;       // the command line, stored with the lock
 	struct out *out;
 };

@@ -17,6 +17,7 @@
 #include "ctl/control/fitness.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/control/pool.h"
+#include "ctl/control/state_folder.h"
 #include "ctl/control/tags.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
@@ -236,6 +237,14 @@ static void check_agent(struct doctor *d)
 		find(d, PROBLEM, "agent", one->mend, "%s", one->text);
 	if (!problems.n)
 		find(d, FINE, "agent", "", agent.runs ? "runs" : "none runs, and none is missed");
+}
+
+static void check_state(struct doctor *d)
+{
+	char text[256];
+
+	if (!state_folder_works(d->ctx->instance, text, sizeof(text)))
+		find(d, PROBLEM, "disk", "", "%s", text);
 }
 
 // An instance keeps the result of the probe that its programs were loaded for.
@@ -477,6 +486,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	check_instance(&d);
 	check_services(&d);
 	check_agent(&d);
+	check_state(&d);
 	check_sharing(&d);
 	code = check_links(&d, args, err);
 	out_end(ctx->out);

@@ -31,6 +31,18 @@ static void listing_free(struct listing *l)
 	choice_free(&l->choice);
 }
 
+// One that has neither name, list, origin nor note has only an author, which matters beside others.
+static void add_owner(const struct owner *owner, bool others, struct text *to)
+{
+	size_t begin = to->len;
+
+	if (begin)
+		text_add(to, "; ");
+	show_owner(to, owner);
+	if (to->len == begin + (begin ? strlen("; ") : 0) && others)
+		text_addf(to, "by %s", owner->by);
+}
+
 static void show_host(void *out, const struct addr *host)
 {
 	addr_text text;
@@ -60,9 +72,7 @@ static void show_owners(struct listing *l, const struct entry *entry)
 	vec_each (&entry->references, reference) {
 		const struct owner *owner = reference->owner;
 
-		if (who.len)
-			text_add(&who, "; ");
-		show_owner(&who, owner);
+		add_owner(owner, entry->references.n > 1, &who);
 		out_object(o, NULL);
 		out_set_string(o, "name", owner->name);
 		out_set_string(o, "list", owner->list);

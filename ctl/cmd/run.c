@@ -17,20 +17,16 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance.h"
 
-// Without an interface there is nothing to look after.
-static int check_attached(struct context *ctx, struct err *err)
+static int look_for_ifaces(struct context *ctx, bool *ret_any, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
 	int code = instance_open(ctx->instance, &i, err);
 
 	if (code && code != -ENOENT)
 		return code;
-	if (i && instance_has_ifaces(i))
-		return 0;
-	err_input(err, "instance '%s' is not attached to any interface", ctx->instance);
-	err_hint(err, "run weir attach IFACE first, or give weir run a policy file that names its "
-		      "interfaces");
-	return -ENOENT;
+	err_clear(err);
+	*ret_any = i && instance_has_ifaces(i);
+	return 0;
 }
 
 // A policy that cannot be applied is no reason to leave an instance alone that is attached already.
@@ -39,6 +35,7 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 {
 	struct err why = {0};
 	err_full_text full;
+	bool any = false;
 	int code;
 
 	if (policy_was_left(ctx->instance, a->policy))
@@ -46,7 +43,7 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 	code = applying_file(ctx, args, a->policy, !a->takes_all, err);
 	if (!code)
 		return 0;
-	if (check_attached(ctx, &why))
+	if (look_for_ifaces(ctx, &any, &why) || !any)
 		return code;
 	a->refused = *err;
 	err_clear(err);
@@ -69,13 +66,26 @@ static bool session_is_possible(const struct session *s)
 	return s->peer.family || s->guess.family || s->remote || s->error;
 }
 
+// At the first boot there may be neither policy nor interface yet. The parts of the agent find an instance when a
+// command has made it.
 static int start(struct context *ctx, const struct args *args, struct agent *a, struct err *err)
 {
+	bool any = false;
 	int code;
 
 	if (!a->policy_was_absent && (code = apply_file(ctx, args, a, err)))
 		return code;
-	return check_attached(ctx, err);
+	if ((code = look_for_ifaces(ctx, &any, err)) || any)
+		return code;
+	if (a->policy_is_default)
+		log_notice("instance %s is not attached to any interface; the agent waits for weir "
+			   "attach IFACE, or for '%s'",
+			   ctx->instance, a->policy);
+	else
+		log_notice("instance %s is not attached to any interface; the agent waits for weir "
+			   "attach IFACE",
+			   ctx->instance);
+	return 0;
 }
 
 static int run_locked(struct context *ctx, const struct args *args, struct agent *a,
@@ -132,6 +142,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	a.policy = path;
 	a.policy_is_default = !args->words.n;
 	a.policy_was_absent = a.policy_is_default && !file_exists(path);
+	ctx->by = AGENT_BY_FILE;
 	if ((code = presence_take(ctx->instance, &lock, err)))
 		return code;
 	if ((code = heart_new(ctx->instance, &heart, err)))

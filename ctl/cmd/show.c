@@ -206,6 +206,14 @@ static void add_word(struct text *t, size_t begin, const char *label, const char
 	text_add(t, word);
 }
 
+void show_author(const struct context *ctx, char *buf, size_t size)
+{
+	if (ctx->by)
+		snprintf(buf, size, "%s", ctx->by);
+	else
+		session_describe(&ctx->session, buf, size);
+}
+
 void show_owner(struct text *t, const struct owner *h)
 {
 	size_t begin = t->len;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ctl/base/text.h"
-#include "ctl/cmd/out.h"
+#include "ctl/cmd/command.h"
 #include "ctl/control/devices.h"
 #include "ctl/control/store.h"
 
@@ -30,6 +30,8 @@ int show_open(const struct instance *i, uint32_t number, struct out *o, struct e
 int show_open_in(const char *instance, struct out *o, struct err *err);
 // "network namespace blue, as eth0": where a device was moved to.
 void show_moved(struct text *t, const struct device *d);
+// Who changes something now: the agent, or the login (session_describe).
+void show_author(const struct context *ctx, char *buf, size_t size);
 // The owner of an entry: "x.com, 'abuse 4711'".
 void show_owner(struct text *t, const struct owner *h);
 // Warns about the part of a damaged file that is not used; text "": no damage.

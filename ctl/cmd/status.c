@@ -12,11 +12,14 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/status_agent.h"
+#include "ctl/cmd/status_all.h"
+#include "ctl/cmd/status_feeds.h"
 #include "ctl/cmd/status_names.h"
 #include "ctl/cmd/status_services.h"
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/revisions.h"
+#include "ctl/control/state_folder.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"
@@ -393,6 +396,14 @@ static void alarm_agent(struct status *s)
 		alarm_add(s, one->mend[0] ? "%s (%s)" : "%s", one->text, one->mend);
 }
 
+static void alarm_state(struct status *s)
+{
+	char text[256];
+
+	if (!state_folder_works(s->ctx->instance, text, sizeof(text)))
+		alarm_add(s, "%s (--volatile changes only the kernel)", text);
+}
+
 static void show_alarms(struct status *s)
 {
 	struct counter empty = counters_reason(s->after, REASON_PASS_NO_POLICY);
@@ -404,6 +415,7 @@ static void show_alarms(struct status *s)
 	if (!instance_has_ifaces(s->instance))
 		alarm_add(s, "no interface is attached (weir attach IFACE)");
 	alarm_record(s);
+	alarm_state(s);
 	status_names_alarms(s->ctx, s->about->revision, alarm_add, s);
 	alarm_macs(s);
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
@@ -568,7 +580,8 @@ static int show_policy(struct status *s, struct err *err)
 	return 0;
 }
 
-static int run_instance(struct context *ctx, const struct args *args, struct err *err)
+static int show_instance(struct context *ctx, const struct args *args, size_t *ret_alarms,
+			 struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
 	CLEANUP_FREE struct counters *before = mem_new(struct counters);
@@ -596,6 +609,7 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	status_agent_show(ctx, &s.agent, s.clock.wall_ms / 1000);
 	status_names_read(ctx->instance, &s.agent, &s.names);
 	status_names_show(ctx, &s.names, s.clock.wall_ms / 1000);
+	status_feeds_show(ctx, &s.agent, s.clock.wall_ms / 1000);
 	show_ifaces(&s);
 	status_services_show(ctx, &s.pool);
 	fill_sets(&s);
@@ -605,25 +619,32 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	pool_close(&s.pool);
 	presence_free(&s.agent);
 	devices_free(&s.devices);
-	if (!s.alarms)
-		return 0;
-	code = err_refused(err, "%zu %s", s.alarms, num_plural(s.alarms, "alarm", "alarms"));
-	err->kind = ERR_SYSTEM;
-	return code;
+	*ret_alarms = s.alarms;
+	return 0;
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	int code = args_expect_words(args, 0, 0, "", err);
+	size_t alarms = 0;
 
 	if (code)
 		return code;
 	if ((code = bpffs_ready(err)))
 		return code;
-	return run_instance(ctx, args, err);
+	if (args_has(args, "all"))
+		code = status_all(ctx, args, show_instance, &alarms, err);
+	else
+		code = show_instance(ctx, args, &alarms, err);
+	if (code || !alarms)
+		return code;
+	code = err_refused(err, "%zu %s", alarms, num_plural(alarms, "alarm", "alarms"));
+	err->kind = ERR_SYSTEM;
+	return code;
 }
 
 static const struct args_option options[] = {
+	{.name = "all", .help = "show all instances, also those of other network namespaces"},
 	{.name = "limits", .help = "show how full the tables are"},
 	OPTION_WIDE_TABLES,
 	{0},

@@ -22,21 +22,17 @@
 
 static bool read_agent(const struct presence *agent, struct status_names *ret)
 {
-	const struct json *parts = agent->runs ? json_get(agent->report, "parts") : NULL;
+	const struct json *part = presence_part(agent, "names");
 
-	for (size_t n = 0; n < json_length(parts); n++) {
-		const struct json *part = json_at(parts, n);
-		const char *name = json_get_string(part, "name");
-
-		if (!name || strcmp(name, "names") != 0)
-			continue;
-		ret->followed = true;
-		ret->names = json_get_u64(part, "names");
-		ret->failing = json_get_u64(part, "failing");
-		if (json_get(part, "oldest_s"))
-			ret->oldest_s = json_get_u64(part, "oldest_s");
-	}
-	return ret->followed;
+	if (!part)
+		return false;
+	ret->followed = true;
+	ret->names = json_get_u64(part, "names");
+	ret->failing = json_get_u64(part, "failing");
+	if (json_get(part, "oldest_s"))
+		ret->oldest_s = json_get_u64(part, "oldest_s");
+	ret->next_s = json_get_u64(part, "next_s");
+	return true;
 }
 
 // A command that keeps the lock for long does not keep status waiting.
@@ -130,11 +126,11 @@ static void set_fields(struct out *o, const struct status_names *a)
 	out_end(o);
 }
 
-// "names     14, oldest answer 3h", with an agent "names     14, 13 fresh, 1 failing, oldest answer 3h".
+// "names     14, oldest answer 3h", with an agent "names     14, 13 fresh, 1 failing, oldest answer 3h, next in 12s".
 void status_names_show(struct context *ctx, const struct status_names *names, uint64_t now_s)
 {
 	CLEANUP_TEXT struct text line = {0};
-	num_text age;
+	num_text age, next;
 
 	set_fields(ctx->out, names);
 	if (!names->names)
@@ -147,6 +143,9 @@ void status_names_show(struct context *ctx, const struct status_names *names, ui
 	if (names->oldest_s <= now_s)
 		text_addf(&line, ", oldest answer %s",
 			  num_format_duration_ms((now_s - names->oldest_s) * 1000, age));
+	if (names->next_s > now_s)
+		text_addf(&line, ", next in %s",
+			  num_format_duration_ms((names->next_s - now_s) * 1000, next));
 	out_line(ctx->out, "names     %s", text_get(&line));
 }
 

@@ -465,14 +465,36 @@ static bool same_ranges(const struct environment_geo *a, const struct environmen
 	return true;
 }
 
+// Where a policy beside path_b would find what one beside path_a has found at `path`. The caller frees it.
+static char *beside(const char *path, const char *path_a, const char *path_b)
+{
+	const char *slash_a = strrchr(path_a, '/'), *slash_b = strrchr(path_b, '/');
+	size_t a = slash_a ? (size_t)(slash_a + 1 - path_a) : 0;
+	size_t b = slash_b ? (size_t)(slash_b + 1 - path_b) : 0;
+
+	if (!strcmp(path, path_a))
+		return mem_strdup(path_b);
+	if (strncmp(path, path_a, a) != 0 || (!a && path[0] == '/'))
+		return mem_strdup(path);
+	return mem_printf("%.*s%s", (int)b, path_b, path + a);
+}
+
+static bool has_file(const struct environment *b, const char *path_b,
+		     const struct environment_file *file, const char *path_a)
+{
+	CLEANUP_FREE char *path = beside(file->path, path_a, path_b);
+
+	return same_file(file, environment_find_file(b, path)) ||
+	       same_file(file, environment_find_file(b, file->path));
+}
+
 bool environment_same(const struct environment *a, const char *path_a, const struct environment *b,
 		      const char *path_b)
 {
 	if (a->files.n != b->files.n || a->names.n != b->names.n || a->geos.n != b->geos.n)
 		return false;
 	vec_each (&a->files, file)
-		if (!same_file(file, environment_find_file(
-					     b, strcmp(file->path, path_a) ? file->path : path_b)))
+		if (!has_file(b, path_b, file, path_a))
 			return false;
 	vec_each (&a->names, name) {
 		const struct environment_name *other = environment_find_name(b, name->name);

@@ -143,7 +143,7 @@ int environment_read_copy(struct environment *w, const char *url, char **ret_tex
 bool environment_fits(const struct environment *w, const char *url, const char *text, size_t len);
 void environment_free_fetched(struct environment *w);
 // Whether the same files were read and the same answers given. The content of the policy file counts, not its
-// path: path_a in a corresponds to path_b in b.
+// path: path_a in a corresponds to path_b in b, and so do the files beside it.
 bool environment_same(const struct environment *a, const char *path_a, const struct environment *b,
 		      const char *path_b);
 #define CLEANUP_ENVIRONMENT CLEANUP(environment_free)

@@ -160,6 +160,18 @@ void feeds_forget(const char *instance)
 
 // ---- the text -------------------------------------------------------------------------------------
 
+char *feed_public_url(const char *url)
+{
+	const char *host = strstr(url, "://");
+	const char *user, *end;
+
+	host = host ? host + 3 : url;
+	end = host + strcspn(host, "?#");
+	user = memchr(host, '@', strcspn(host, "/?#"));
+	return mem_printf("%.*s%.*s", (int)(host - url), url, (int)(end - (user ? user + 1 : host)),
+			  user ? user + 1 : host);
+}
+
 struct fetch_request feed_request(const struct policy_url *url, const struct feed *copy,
 				  const struct dns_options *dns)
 {

@@ -36,6 +36,9 @@ void feeds_forget(const char *instance);
 // Where a text waits until it is known to be good; the caller frees it.
 char *feed_path(const char *instance, const char *url, const char *suffix);
 
+// The URL without what may be secret: the user, and all from '?' or '#' on. The caller frees it.
+char *feed_public_url(const char *url);
+
 // The request for a URL of which there is perhaps a copy.
 struct fetch_request feed_request(const struct policy_url *url, const struct feed *copy,
 				  const struct dns_options *dns);

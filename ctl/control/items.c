@@ -529,21 +529,33 @@ static size_t refuse_words(struct item_line *l, const char *const *words, size_t
 	return others[i].takes;
 }
 
+// "country DE" as one word, as messages and documents have it: where its second part begins.
+static const char *second_part(const char *word)
+{
+	const char *blank = strchr(word, ' ');
+
+	return blank && geo_keyword(word, (size_t)(blank - word)) && !strchr(blank + 1, ' ')
+		       ? blank + 1
+		       : NULL;
+}
+
 size_t items_add_words(struct items *b, const char *const *words, size_t n)
 {
 	bool two = n > 1 && geo_keyword(words[0], strlen(words[0]));
+	const char *second = two ? words[1] : second_part(words[0]);
 	struct item_line l;
 	size_t refused;
 
 	// Not all of it: the prefixes are 4.6 kB that need no zeros.
 	l.items = b;
 	l.in = (struct lines){.number = NO_LINE};
-	if (two) {
-		l.in.at = words[1];
-		l.in.end = words[1] + strlen(words[1]);
-	}
 	l.wide = true;
 	l.what = (struct word){words[0], strlen(words[0])};
+	if (second) {
+		l.in.at = second;
+		l.in.end = second + strlen(second);
+		l.what.len = two ? l.what.len : (size_t)(second - 1 - words[0]);
+	}
 	l.note = (struct word){0};
 	l.item = (struct item){.line = NO_LINE};
 	l.mapped = false;

@@ -45,7 +45,7 @@ struct items {
 	struct items_strings *strings; // owns the names and notes
 };
 
-// The first of n words of the command line: a WHAT, two words for "country DE". Wide prefixes are taken (the guard
+// The first of n words of the command line: a WHAT, one or two words for "country DE". Wide prefixes are taken (the guard
 // judges them). Returns how many words it has taken.
 size_t items_add_words(struct items *b, const char *const *words, size_t n);
 // A whole list, which need not outlive the call. Every bad line becomes one error and the rest is read

@@ -316,6 +316,20 @@ static int check_meta(struct instance *i, struct err *err)
 	return cookie != i->meta.netns_cookie ? other_netns(i, err) : 0;
 }
 
+int instance_home(const char *name, __u64 *ret_inode, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = instance_new(name);
+	CLEANUP_FD int fd = -1;
+	int code = bpffs_get(i->folder, WEIR_META, &fd, err);
+
+	if (code)
+		return code;
+	if ((code = read_meta(i, fd, err)))
+		return code;
+	*ret_inode = i->meta.netns_inode;
+	return 0;
+}
+
 static int missing_object(const struct instance *i, const char *file, struct err *err)
 {
 	err_system(err, ENOENT, "'%s' is missing in '%s'", file, i->folder);

@@ -63,6 +63,9 @@ struct instance {
 // version is another one or it belongs to another network namespace; both name a command that helps. 0 or -errno.
 int instance_open(const char *name, struct instance **ret, struct err *err);
 
+// The inode of its network namespace. 0 or -errno; err may be NULL.
+int instance_home(const char *name, __u64 *ret_inode, struct err *err);
+
 void instance_free(struct instance *i);
 #define CLEANUP_INSTANCE CLEANUP(instance_cleanup)
 void instance_cleanup(struct instance **i);

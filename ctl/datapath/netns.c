@@ -3,6 +3,7 @@
 #include "ctl/datapath/netns.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -121,4 +122,23 @@ int netns_visit_others(int (*visit)(void *ctx, const char *name), void *ctx)
 	pthread_join(thread, NULL);
 	vec_free(&w.seen);
 	return w.code;
+}
+
+int netns_enter(const char *name, int *ret_back, struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf(NAMED "/%s", name);
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CLEANUP_FD int back = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || back < 0 || setns(fd, CLONE_NEWNET))
+		return err_system(err, errno, "cannot enter the network namespace '%s'", name);
+	*ret_back = TAKE_FD(back);
+	return 0;
+}
+
+int netns_leave(int back, struct err *err)
+{
+	return setns(back, CLONE_NEWNET)
+		       ? err_system(err, errno, "cannot return to the network namespace")
+		       : 0;
 }

@@ -55,10 +55,30 @@ def test_killed_agent_is_an_alarm(on):
     assert on.json("status")["alarms"] == []
 
 
-def test_nothing_attached(weir):
-    said = weir.fails(1, "run")
-    assert "not attached to any interface (run weir attach IFACE first" in said
+def test_nothing_attached_yet(weir, tmp_path):
+    """As at the first boot: the agent waits, with one line, and looks after what a command makes later."""
+    agent = weir.run()
+    assert [line for line in agent.said().splitlines() if " is ready, pid " not in line] == [
+        f"weir: instance {weir.name} is not attached to any interface; the agent waits for weir attach IFACE, "
+        f"or for '/etc/weir/{weir.name}.weir'"]
     assert not weir.bpffs.exists()
+    weir("attach", "near0")
+    weir("apply", Policies(weir, tmp_path).write("drop from 192.0.2.1"), "--confirm=1s")
+    until(lambda: "the trial has expired: the empty policy is in effect again" in agent.said())
+    assert weir.json("status")["alarms"] == [] and agent.stop() == 0
+
+
+def test_nothing_attached_and_a_policy_comes(weir, tmp_path):
+    default = pathlib.Path("/etc/weir", f"{weir.name}.weir")
+    agent = weir.run()
+    default.parent.mkdir(exist_ok=True)
+    try:
+        default.write_text(Policies(weir, tmp_path).write("drop from 192.0.2.1").read_text(encoding="utf-8"), encoding="utf-8")
+        until(weir.bpffs.exists)
+        until(lambda: weir.pair.free("192.0.2.1") == [False])
+    finally:
+        default.unlink(missing_ok=True)
+        agent.stop()
 
 
 def test_policy_brings_the_interface(weir, tmp_path):

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import time
 
@@ -384,6 +385,37 @@ class TestFeeds:
     def site_with_feed(self, site, feed):
         site.include.write_text(f'set bad {{ url "{feed.url}" ca "{feed.ca}" every 1s }}\n"bad" drop from @bad\n')
         return site
+
+    def test_who_did_it(self, fed, feed):
+        """The author of a revision is the agent, with what has changed; a secret of the URL stays out."""
+        def last():
+            return fed.weir.json("history")["revisions"][0]["by"]
+
+        fed.include.write_text(fed.include.read_text().replace("/list", "/list?key=secret"))
+        fed.run()
+        assert last() == "agent (file)" == fed.weir.json("status")["by"]
+        feed.body = f"{OTHER}\n".encode()
+        fed.until_dropped(False, True)
+        public = feed.url.split("?")[0]
+        assert last() == f"agent (feed {public})"
+        assert f"agent (feed {public})" in fed.weir("history").stdout
+        fed.include.write_text("drop from 192.0.2.1\n")
+        until(lambda: last() == "agent (file)")
+        other = fed.folder / "other.weir"
+        other.write_text("interface near0\ndrop from 192.0.2.2\n")
+        fed.weir("apply", other)
+        assert last().startswith("root (")
+
+    def test_status_shows_a_feed_that_is_well(self, fed, feed):
+        fed.run()
+        fed.until_dropped(True, False)
+        feed.body = f"{OTHER}\n{FIRST}\n".encode()
+        line = rf"^feed +{re.escape(feed.url)}, 2 entries, fetched [01]s ago, next (in 1s|now)$"
+        until(lambda: re.search(line, fed.weir("status").stdout, re.MULTILINE))
+        one, = part(fed.weir, "feeds")["feeds"]
+        assert one["next_s"] >= one["good_s"] and one["failures"] == 0
+        feed.mode = "404"
+        until(lambda: re.search(rf"^feed +{re.escape(feed.url)}, 2 entries, .* FAILING \(\d+ in a row\), next (in|now)", fed.weir("status", check=False).stdout, re.MULTILINE))
 
     def test_a_change_is_applied(self, fed, feed):
         fed.run()

@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+import mmdb
 from apiclient import Api, Client
 
 from labnet import run, socket_in, until
@@ -204,6 +205,49 @@ def test_messages_name_the_api(on, agent, api):
     assert api("POST", "/v1/unblock", {"what": "1.2.3"})[0] == 400
     until(lambda: "weir: api: '1.2.3' is not an address" in agent.said())
     on.fails(1, "unblock", "1.2.3")
+
+
+def test_names_are_asked_of_the_resolver_of_the_agent(pair, on):
+    """Not of that of resolv.conf, where nothing answers here: block, a batch and a policy."""
+    conf = pathlib.Path(f"/etc/netns/{pair.near_netns}/resolv.conf")
+    before = conf.read_text(encoding="ascii")
+    agent, api = on.run("--resolver", pair.resolver), Api(on.name)
+    conf.write_text("nameserver 10.99.0.1\noptions timeout:1 attempts:1\n", encoding="ascii")
+    try:
+        for target, body in ("/v1/block", {"what": "blocked.lab"}), ("/v1/batch", "block other.lab\n"):
+            status, document = api("POST", target, body)
+            assert status == 200 and document["added"], document
+    finally:
+        conf.write_text(before, encoding="ascii")
+    assert pair.free(BLOCKED, "203.0.113.20") == [False, False]
+    assert agent.stop() == 0
+
+
+def test_a_request_that_only_looks_logs_no_alarm(on, agent, api):
+    on.cut()
+    for _ in range(3):
+        status, document = api("GET", "/v1/status")
+        assert status == 200 and document["alarms"], document
+    assert api("GET", "/v1/overlay?what=1.2.3")[0] == 400
+    assert api("POST", "/v1/unblock", {"what": "1.2.3"})[0] == 400  # after them
+    until(lambda: "weir: api: '1.2.3' is not an address" in agent.said())
+    assert agent.said().count("api: ") == 1, agent.said()
+
+
+def test_a_country_as_answers_print_it(pair, on, tmp_path):
+    geo = tmp_path / "country.mmdb"
+    geo.write_bytes(mmdb.build({f"{BLOCKED}/32": "country FR", f"{OTHER}/32": "country DE"}))
+    api, agent = Api(on.name), on.run("--geo", tmp_path)
+    status, document = api("POST", "/v1/block", {"what": ["country FR", "country", "DE"]})
+    assert status == 200 and pair.free(BLOCKED, OTHER) == [False, False], document
+    printed = {holder["name"] for entry in on.entries().values() for holder in entry["holders"]}
+    assert printed == {"country FR", "country DE"}
+    assert api("POST", "/v1/unblock", {"what": sorted(printed)})[0] == 200
+    assert pair.free(BLOCKED, OTHER) == [True, True]
+    for what in "country  FR", "country FR DE", "country ZZ", "host FR":
+        status, document = api("POST", "/v1/block", {"what": what})
+        assert status == 400 and what.split()[0] in str(document), document
+    assert agent.stop() == 0
 
 
 def watching(on):

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import pathlib
+import re
 import signal
 import time
 
@@ -340,6 +341,8 @@ class TestEntries:
         feed.lines(3)
         until(lambda: "would shrink" in agent.said())
         assert pair.passes(udp(src=OTHER)) == [False]
+        assert {holder["by"] for entry in on.entries().values() for holder in entry["holders"]} == {f"agent (feed {feed.url})"}
+        assert re.search(rf"^feed +{re.escape(feed.url)}, list 'feed', 400 entries, ", on("status", check=False).stdout, re.MULTILINE)
         feed.body = b"192.0.2.1\nbad/line\n" * 1000
         until(lambda: "line 2: " in agent.said())
         feed.lines(500, 1 << 16)

@@ -73,6 +73,17 @@ def test_a_name_lists_what_it_was_blocked_by(on, dns):
         "203.0.113.50", "203.0.113.51", "2001:db8:113::50"]
 
 
+def test_the_reference_of_the_command_line_beside_that_of_a_name(on):
+    """FOR has both, in either order; alone the command's says nothing."""
+    on("block", "203.0.113.20")
+    assert re.search(r"^203.0.113.20 .* \d+s *$", on("list").stdout, re.MULTILINE)
+    on("block", "other.lab")
+    line = next(line for line in on("list", "203.0.113.20").stdout.splitlines() if line.startswith("203.0.113.20 "))
+    assert "by root (" in line and "other.lab" in line and line.count("; ") == 1, line
+    on("unblock", "other.lab", check=False)  # the other reference stays
+    assert "by root" not in on("list").stdout
+
+
 def test_what_without_an_entry(full):
     assert full.fails(1, "list", "192.0.2.1") == f"weir: no entry for '192.0.2.1' in instance {full.name}"
     done = full("list", "192.0.2.1", "203.0.113.99", "unknown.test", check=False)

@@ -298,6 +298,21 @@ def test_apply_of_what_is_in_force_starts_no_trial(on, apply):
     assert "no trial" in on.fails(3, "confirm")
 
 
+def test_the_same_file_by_another_path_changes_nothing(on, apply, monkeypatch):
+    """Nor do the lists and includes beside it; one of another folder does."""
+    (apply.folder / "bad.txt").write_text(f"{SOURCE4}\n")
+    (apply.folder / "more.weir").write_text("drop proto udp to port 11\n")
+    apply('include "more.weir"\nset bad { file "bad.txt" }\ndrop from @bad')
+    apply.folder.joinpath("link").symlink_to(".")
+    monkeypatch.chdir(apply.folder)
+    for path in "lab.weir", "./lab.weir", apply.folder / "link/lab.weir", "link/link/lab.weir":
+        assert not on.json("apply", path)["changed"], path
+    (apply.folder / "other").mkdir()
+    for name, text in ("lab.weir", None), ("more.weir", None), ("bad.txt", "192.0.2.1\n"):
+        (apply.folder / "other" / name).write_text(text or (apply.folder / name).read_text())
+    assert on.json("apply", "other/lab.weir")["changed"]
+
+
 def test_apply_of_what_is_in_force_changes_nothing(pair, on, apply, dns):
     (apply.folder / "bad.txt").write_text(f"{SOURCE4}\n")
     (apply.folder / "more.weir").write_text("drop proto udp to port 11\n")

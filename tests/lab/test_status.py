@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from labnet import WEIR, read_only, run
+
 BLOCKED = "192.0.2.201"
 
 
@@ -81,6 +83,52 @@ def test_bypass_is_an_alarm(on):
 
 def test_the_instance_that_is_not_there(weir):
     assert "nothing is attached" in weir.fails(1, "status")
+
+
+def test_all_instances(pair, on):
+    """From any network namespace, each in its own; one that cannot be shown does not hide the others."""
+    other = f"{on.name}b"
+    there = [str(WEIR), "-N", pair.far_netns, "-n", other]
+    run(["ip", "-n", pair.far_netns, "link", "add", "other0", "type", "veth", "peer", "name", "other1"])
+    try:
+        run([*there, "attach", "other0"])
+        found = json.loads(run([str(WEIR), "-j", "status", "--all"], check=False).stdout)["instances"]
+        names = [one.get("instance") for one in found]
+        assert names.index(on.name) < names.index(other)
+        for name, device in (on.name, "near0"), (other, "other0"):
+            shown = found[names.index(name)]
+            assert [(row["name"], row["state"]) for row in shown["interfaces"]] == [(device, "held")], shown
+        on.cut()
+        done = run([str(WEIR), "status", "--all"], check=False)
+        assert done.returncode == 2 and re.search(f"^{other} +no policy: ", done.stdout, re.MULTILINE)
+        assert re.search(f"^{on.name} +no policy: .*^alarm +'near0' does not run Weir", done.stdout, re.MULTILINE | re.DOTALL)
+        assert re.search("[0-9]+ alarms?$", done.stderr)
+    finally:
+        run([*there, "detach"], check=False)
+        run(["ip", "-n", pair.far_netns, "link", "del", "other0"])
+
+
+def test_a_state_folder_that_cannot_be_written(on):
+    on("block", BLOCKED)
+    with read_only(on.state):
+        assert f"'{on.state}' cannot be written: the file system is read-only; nothing is saved (--volatile changes only the kernel)" in alarms(on)
+        assert "the file system is read-only" in on("doctor", check=False).stdout
+    assert alarms(on) == []
+
+
+def test_a_full_disk(on, tmp_path):
+    on("block", BLOCKED)
+    run(["cp", "-a", on.state, tmp_path / "copy"])
+    run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", on.state])
+    try:
+        run(["cp", "-a", f"{tmp_path}/copy/.", on.state])
+        assert alarms(on) == []
+        run(["sh", "-c", f"cat /dev/zero >{on.state}/filler 2>/dev/null || :"])
+        before = sorted(on.state.iterdir())
+        assert f"'{on.state}' cannot be written: the disk is full; nothing is saved (--volatile changes only the kernel)" in alarms(on)
+        assert sorted(on.state.iterdir()) == before
+    finally:
+        run(["umount", on.state])
 
 
 def test_limits(on):

@@ -553,6 +553,8 @@ static void countries_and_numbers(void **state)
 	static const char *const words[] = {"country", "de", "ASN", "asn", "64500", "country"};
 	static const char text[] = "country DE for 1h note \"why\"\nasn 64500 both # x\ncountry\n"
 				   "country UK\nasn AS1\ncountry DE FR\n";
+	static const char *const joined[] = {"country FR", "asn 64500", "country FR DE", "host FR",
+					     "country "};
 	struct items b = {0};
 	size_t at = 0;
 
@@ -566,6 +568,14 @@ static void countries_and_numbers(void **state)
 	assert_string_equal(b.items.at[2].name, "asn 64500");
 	assert_int_equal(b.geos, 2);
 	assert_int_equal(b.names, 1);
+	for (size_t n = 0; n < ARRAY_SIZE(joined); n++)
+		assert_int_equal(items_add_words(&b, &joined[n], ARRAY_SIZE(joined) - n), 1);
+	assert_int_equal(b.geos, 4);
+	assert_string_equal(b.items.at[3].name, "country FR");
+	assert_string_equal(b.items.at[4].name, "asn 64500");
+	assert_int_equal(b.error_count, 4);
+	items_free(&b);
+	items_add_words(&b, words + 5, 1);
 	assert_string_equal(b.errors.at[0].text, "missing code after 'country' (write country DE)");
 	items_free(&b);
 	items_add_text(&b, text, strlen(text), false);
