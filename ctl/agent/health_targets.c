@@ -499,7 +499,7 @@ int health_targets_load(struct agent *a, const struct pool *pool, struct probes 
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	CLEANUP_HEALTH_TARGETS struct health_targets t = {0};
 	struct load l = {.probes = probes, .done = done, .t = &t};
-	int code = active_record(pool->instance, c, about, err);
+	int code = active_record(pool->instance, ACTIVE_ALL, c, about, err);
 
 	if (code == -ENOENT)
 		return 0;

@@ -36,7 +36,7 @@ static void read_rules(struct culprits *c)
 	CLEANUP_CANDIDATE struct candidate *policy = NULL;
 
 	forget_rules(c);
-	if (rules_load(c->instance, &policy, NULL))
+	if (rules_load(c->instance, false, &policy, NULL))
 		return;
 	for (size_t r = 0; r < policy->image->n_rules; r++) {
 		const char *identity = policy->image->about[r].identity;

@@ -9,18 +9,31 @@
 #include "ctl/control/active.h"
 #include "ctl/datapath/identities.h"
 
-int rules_load(const struct instance *i, struct candidate **ret, struct err *err)
+static int load(const struct instance *i, enum active_part part, struct candidate **ret,
+		struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	int code = active_record(i, c, about, err);
+	int code = active_record(i, part, c, about, err);
 
 	if (code)
 		return code;
-	if (candidate_compile(c, about->path, NULL, 0))
+	if (candidate_name(c, about->path, NULL, 0))
 		return active_broken(about, err);
 	*ret = TAKE_PTR(c);
 	return 0;
+}
+
+int rules_load(const struct instance *i, bool addresses, struct candidate **ret, struct err *err)
+{
+	struct err why = {0};
+	int code = load(i, addresses ? ACTIVE_KNOWN : ACTIVE_NAMES, ret, &why);
+
+	if (code == -EBADMSG) // where the record has not all that it could have, the texts have it
+		return load(i, ACTIVE_ALL, ret, err);
+	if (code && err)
+		*err = why;
+	return code;
 }
 
 static int show_rule(struct context *ctx, const struct instance *i, const struct image_rule *about,
@@ -55,7 +68,7 @@ int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
 	struct err why = {0};
-	int code = rules_load(i, &c, &why);
+	int code = rules_load(i, false, &c, &why);
 
 	if (code == -ENOENT && !why.kind)
 		return 0;

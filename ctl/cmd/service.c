@@ -245,7 +245,7 @@ static int show(struct context *ctx, const char *name, struct err *err)
 	s->ctx = ctx;
 	s->pool = pool;
 	service_health_open(ctx->instance, &s->health);
-	if (!rules_load(pool->instance, &policy, NULL))
+	if (!rules_load(pool->instance, true, &policy, NULL))
 		s->policy = policy;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_array(ctx->out, "services");

@@ -370,6 +370,8 @@ static void alarm_set(struct status *s, const struct generation_about_set *set, 
 static void alarm_record(struct status *s)
 {
 	const char *instance = s->ctx->instance, *id = s->about->revision;
+	int (*check)(const char *instance, const char *id, struct err *err) =
+		s->ctx->at_once ? revisions_check_changed : revisions_check;
 	struct err why = {0};
 
 	if (!id[0])
@@ -380,7 +382,7 @@ static void alarm_record(struct status *s)
 			"the record of revision %s is missing: the next attach cannot restore the "
 			"policy (weir apply %s)",
 			id, s->about->path);
-	else if (revisions_check(instance, id, &why))
+	else if (check(instance, id, &why))
 		alarm_add(s,
 			  "the record of revision %s cannot be read: %s: the next attach cannot "
 			  "restore the policy (weir apply %s)",

@@ -8,11 +8,20 @@
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
 
+static int load_part(const char *instance, const char *id, enum active_part part,
+		     struct environment *e, struct revision *ret, struct err *err)
+{
+	return part == ACTIVE_ALL
+		       ? revisions_load(instance, id, e, ret, err)
+		       : revisions_load_known(instance, id, part == ACTIVE_KNOWN, e, ret, err);
+}
+
 // The active policy was recorded when it was applied: a missing record is a fault of the system, not of the caller.
 static int load_record(const char *instance, const struct generation_about *about,
-		       struct environment *e, struct revision *ret, struct err *err)
+		       enum active_part part, struct environment *e, struct revision *ret,
+		       struct err *err)
 {
-	int code = revisions_load(instance, about->revision, e, ret, err);
+	int code = load_part(instance, about->revision, part, e, ret, err);
 
 	if (code != -ENOENT)
 		return code;
@@ -24,8 +33,8 @@ static int load_record(const char *instance, const struct generation_about *abou
 	return -ENODATA;
 }
 
-int active_record(const struct instance *i, struct candidate *c, struct generation_about *ret,
-		  struct err *err)
+int active_record(const struct instance *i, enum active_part part, struct candidate *c,
+		  struct generation_about *ret, struct err *err)
 {
 	CLEANUP(revision_free) struct revision revision = {0};
 	struct commit_state state;
@@ -37,7 +46,7 @@ int active_record(const struct instance *i, struct candidate *c, struct generati
 		return code;
 	if (!ret->revision[0])
 		return -ENOENT;
-	return load_record(i->name, ret, &c->environment, &revision, err);
+	return load_record(i->name, ret, part, &c->environment, &revision, err);
 }
 
 int active_broken(const struct generation_about *about, struct err *err)

@@ -82,7 +82,7 @@ static int stage_record(const struct instance *i, struct candidate *c,
 	r->note = mem_strdup(o->note);
 	r->at_s = (uint64_t)time(NULL);
 	r->fleeting = o->fleeting;
-	code = revisions_stage(o->instance, in_force, r, &c->environment, &why);
+	code = revisions_stage(o->instance, in_force, r, &c->environment, c->resolved, &why);
 	if (code && !o->fleeting) {
 		*err = why;
 		err_hint(err, "--volatile changes only the kernel");

@@ -98,6 +98,14 @@ int candidate_compile(struct candidate *c, const char *path, const char *const *
 	return compile(c->resolved, &options, c->diag, &c->image);
 }
 
+int candidate_name(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
+{
+	if (candidate_resolve(c, path, ifaces, n))
+		return -EINVAL;
+	c->image = compile_names(c->resolved);
+	return 0;
+}
+
 // Devices by index of the device map; compile numbers them in the order of the rules.
 static void find_redirects(const struct candidate *c, uint32_t *ret, size_t *ret_n)
 {

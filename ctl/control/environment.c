@@ -11,6 +11,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/known.h"
 #include "ctl/net/geo_db.h"
 #include "ctl/net/route.h"
 
@@ -33,19 +34,23 @@ static void record_file(struct environment *w, const char *path, const char *tex
 		return;
 	}
 	memcpy(copy, text, len);
-	vec_push(&w->files, ((struct environment_file){mem_strdup(path), copy, len}));
+	vec_push(&w->files,
+		 ((struct environment_file){.path = mem_strdup(path), .text = copy, .len = len}));
 }
 
 static int read_record(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
 		       struct err *err)
 {
-	const struct environment_file *file = environment_find_file(ctx, path);
+	struct environment_file *file = (void *)environment_find_file(ctx, path);
+	int code;
 
 	(void)max;
 	if (!file) {
 		err_input(err, "'%s' is not in the record", path);
 		return -ENOENT;
 	}
+	if (!file->text && (code = environment_read_late(ctx, file, err)))
+		return code;
 	*ret_text = mem_zalloc(file->len + 1, 1);
 	memcpy(*ret_text, file->text, file->len);
 	*ret_len = file->len;
@@ -443,6 +448,8 @@ void environment_free(struct environment *w)
 	vec_each (&w->geos, geo)
 		free(geo->prefixes);
 	environment_free_fetched(w);
+	known_free(w->known);
+	free(w->folder);
 	vec_free(&w->geos);
 	vec_free(&w->own);
 	guard_free(&w->guard);

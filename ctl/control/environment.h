@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "ctl/base/json.h"
+#include "ctl/base/sum.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/feeds.h"
 #include "ctl/control/guard.h"
@@ -16,8 +17,9 @@
 
 struct environment_file {
 	char *path; // as the reader was asked
-	char *text;
+	char *text; // NULL: not read yet (environment_load_known)
 	size_t len;
+	sum_text sum; // of a record; "": not known
 };
 
 // An address that is in no answer any more, and stays until then (wall clock).
@@ -78,7 +80,9 @@ struct environment {
 	bool overlap; // addresses of `last` that are in no answer any more stay for a grace time
 	const struct environment *last; // last good answers (names that fail now), may be NULL
 	bool replay;                    // answers come from the record only
-	const struct session *session;  // whose peer is protected; NULL: none
+	char *folder; // of the record whose files are read when they are asked for; NULL: all are read
+	struct known *known;           // what its list files have, NULL: they are to be read
+	const struct session *session; // whose peer is protected; NULL: none
 	bool must_guard;      // without knowing what is protected no name is used in drop rules
 	bool guard_again;     // replay: what is protected now counts, not what the record has
 	bool guard_collected; // as far as possible
@@ -154,6 +158,12 @@ int environment_save(const struct environment *w, const char *folder, struct jso
 		     struct err *err);
 int environment_load(struct environment *w, const char *folder, struct json **ret_meta,
 		     struct err *err);
+// The same for commands that only ask: where the addresses of lists are known (control/known), a file is read when it is
+// asked for. whole: as of known_read.
+int environment_load_known(struct environment *w, const char *folder, bool whole,
+			   struct json **ret_meta, struct err *err);
+int environment_read_late(const struct environment *w, struct environment_file *file,
+			  struct err *err);
 // Replaces the names in a record, atomically; `number` goes into the index as "answers".
 int environment_save_names(const struct environment *w, const char *folder, uint64_t number,
 			   struct err *err);

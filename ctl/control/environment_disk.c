@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The record of an environment as a folder: `index` (JSON) and the files by number.
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"
 #include "ctl/control/environment.h"
+#include "ctl/control/known.h"
 
 #define FILE_BYTES_MAX (256u << 20)
 
@@ -196,33 +198,48 @@ int environment_save_names(const struct environment *w, const char *folder, uint
 	return write_index(folder, index, err);
 }
 
-static bool is_as_written(const struct environment_file *file, const char *wanted)
+static bool is_as_written(const struct environment_file *file)
 {
 	sum_text sum;
 
 	sum_of(file->text, file->len, sum);
-	return !wanted || !strcmp(sum, wanted);
+	return !file->sum[0] || !strcmp(sum, file->sum);
 }
 
+// File n of the record.
+static int read_text(const char *folder, size_t n, struct environment_file *file, struct err *err)
+{
+	CLEANUP_FREE char *path = numbered(folder, n);
+	int code = file_read(path, FILE_BYTES_MAX, &file->text, &file->len, err);
+
+	if (code || is_as_written(file))
+		return code;
+	return err_system(err, EBADMSG, "'%s' is damaged: checksum mismatch", path);
+}
+
+// late: their texts are read when they are asked for.
 static int read_files(struct environment *w, const char *folder, const struct json *index,
-		      struct err *err)
+		      bool late, struct err *err)
 {
 	const struct json *paths = json_get(index, "files"), *sums = json_get(index, "sums");
 
 	for (size_t n = 0; n < json_length(paths); n++) {
-		CLEANUP_FREE char *path = numbered(folder, n);
-		const char *name = json_text(json_at(paths, n));
-		struct environment_file file = {0};
-		int code = file_read(path, FILE_BYTES_MAX, &file.text, &file.len, err);
+		const char *name = json_text(json_at(paths, n)), *sum = json_text(json_at(sums, n));
+		struct environment_file file = {.path = mem_strdup(name ? name : "")};
+		int code;
 
-		if (code)
-			return code;
-		file.path = mem_strdup(name ? name : "");
+		snprintf(file.sum, sizeof(file.sum), "%s", sum ? sum : "");
 		vec_push(&w->files, file);
-		if (!is_as_written(&file, json_text(json_at(sums, n))))
-			return err_system(err, EBADMSG, "'%s' is damaged: checksum mismatch", path);
+		if (!late && (code = read_text(folder, n, vec_last(&w->files), err)))
+			return code;
 	}
 	return 0;
+}
+
+int environment_read_late(const struct environment *w, struct environment_file *file,
+			  struct err *err)
+{
+	return read_text(w->folder, (size_t)(file - w->files.at), file, err);
 }
 
 static void read_leaving(struct environment_name *name, const struct json *rows)
@@ -342,20 +359,49 @@ int environment_load_index(const char *folder, struct json **ret, struct err *er
 	return 0;
 }
 
+// What was answered: names and ranges.
+static int read_answers(struct environment *w, const char *folder, const struct json *index,
+			struct err *err)
+{
+	const struct json *ranges = json_get(index, "ranges");
+
+	read_names(w, index);
+	for (size_t n = 0; n < json_length(ranges); n++) {
+		int code = read_ranges(w, folder, json_at(ranges, n), err);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
 int environment_load(struct environment *w, const char *folder, struct json **ret_meta,
 		     struct err *err)
 {
 	CLEANUP_JSON struct json *index = NULL;
 	int code = environment_load_index(folder, &index, err);
 
-	if (code)
+	if (code || (code = read_files(w, folder, index, false, err)) ||
+	    (code = read_answers(w, folder, index, err)))
 		return code;
-	if ((code = read_files(w, folder, index, err)))
+	*ret_meta = TAKE_PTR(index);
+	return 0;
+}
+
+int environment_load_known(struct environment *w, const char *folder, bool whole,
+			   struct json **ret_meta, struct err *err)
+{
+	CLEANUP_JSON struct json *index = NULL;
+	int code;
+
+	if (!(w->known = known_read(folder, whole)))
+		return environment_load(w, folder, ret_meta, err);
+	w->env.known = known_policy(w->known);
+	w->folder = mem_strdup(folder);
+	if ((code = environment_load_index(folder, &index, err)) ||
+	    (code = read_files(w, folder, index, true, err)) ||
+	    (code = read_answers(w, folder, index, err)))
 		return code;
-	read_names(w, index);
-	for (size_t n = 0; n < json_length(json_get(index, "ranges")); n++)
-		if ((code = read_ranges(w, folder, json_at(json_get(index, "ranges"), n), err)))
-			return code;
 	*ret_meta = TAKE_PTR(index);
 	return 0;
 }

@@ -140,6 +140,7 @@ static void question_begin(struct explain_step *q, const struct policy_env *belo
 		.ranges = find_ranges,
 		.fetch = fetch_lists,
 		.addresses = find_addresses,
+		.known = below->known,
 		.may_be_empty = below->may_be_empty,
 		.names_may_fail = below->names_may_fail,
 	};
@@ -224,7 +225,8 @@ static int compile_text(struct explain *e, const struct explain_request *request
 
 	question_begin(&q, &below, request, path);
 	e->c->environment.env = q.env;
-	code = candidate_compile(e->c, path, ifaces, n);
+	code = request->file ? candidate_compile(e->c, path, ifaces, n)
+			     : candidate_name(e->c, path, ifaces, n);
 	e->c->environment.env = below;
 	if (code)
 		code = report(e, &q, request->file, err);
@@ -305,24 +307,46 @@ static void collect_names(struct explain *e, const struct generation_about *abou
 	}
 }
 
+static int load_record(struct explain *e, const char *instance, bool known,
+		       struct revision *ret_revision)
+{
+	struct err why = {0};
+
+	candidate_free(e->c);
+	e->c = candidate_new_replay();
+	return known ? revisions_load_known(instance, e->revision, true, &e->c->environment,
+					    ret_revision, &why)
+		     : revisions_load(instance, e->revision, &e->c->environment, ret_revision,
+				      &why);
+}
+
+// known: what list files have need not be read again, unless the packet's words ask for more.
 static int compile_record(struct explain *e, const struct explain_request *request,
-			  const struct generation_about *about, struct err *err)
+			  const struct generation_about *about, bool known, struct err *err)
 {
 	CLEANUP_FREE struct names *names = mem_new(struct names);
 	CLEANUP(revision_free) struct revision revision = {0};
-	struct err why = {0};
-	bool found;
-	int code;
+	bool found = !load_record(e, request->instance, known, &revision) && e->revision[0];
 
-	e->c = candidate_new_replay();
-	found = about->revision[0] && !revisions_load(request->instance, about->revision,
-						      &e->c->environment, &revision, &why);
-	e->recorded = found || !about->revision[0];
+	e->recorded = found || !e->revision[0];
 	collect_names(e, about, names);
 	if (!found)
 		vec_push(&e->c->environment.files,
-			 ((struct environment_file){mem_strdup(NO_FILE), mem_strdup(""), 0}));
-	code = compile_text(e, request, found ? revision.path : NO_FILE, names->at, names->n, err);
+			 ((struct environment_file){.path = mem_strdup(NO_FILE),
+						    .text = mem_strdup("")}));
+	return compile_text(e, request, found ? revision.path : NO_FILE, names->at, names->n, err);
+}
+
+static int compile_running(struct explain *e, const struct explain_request *request,
+			   const struct generation_about *about, struct err *err)
+{
+	struct err why = {0};
+	int code = compile_record(e, request, about, true, &why);
+
+	if (code && e->c->environment.known)
+		return compile_record(e, request, about, false, err);
+	if (code && err)
+		*err = why;
 	return code;
 }
 
@@ -369,7 +393,7 @@ static int open_running(struct explain *e, const struct explain_request *request
 		return code;
 	snprintf(e->revision, sizeof(e->revision), "%s", about->revision);
 	e->named = e->reach.named;
-	return compile_record(e, request, about, err);
+	return compile_running(e, request, about, err);
 }
 
 int explain_open(struct explain *e, const struct explain_request *request, struct err *err)

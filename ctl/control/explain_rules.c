@@ -2,60 +2,87 @@
 // Sets and rules as they apply to an address.
 #include "ctl/control/explain_rules.h"
 
+#include <stdlib.h>
+
 #include "ctl/policy/fields.h"
 
-static struct prefix prefix_of4(const struct resolved_prefix4 *p)
+// The lists are sorted by address, then length.
+static int compare4(const void *key, const void *element)
 {
-	struct prefix result = {.addr.family = 4, .len = p->len};
+	const struct resolved_prefix4 *a = key, *b = element;
 
-	for (int i = 0; i < 4; i++)
-		result.addr.bytes[i] = (uint8_t)(p->addr >> (24 - 8 * i));
-	return result;
+	return a->addr != b->addr ? (a->addr < b->addr ? -1 : 1) : (int)a->len - (int)b->len;
 }
 
-static struct prefix prefix_of6(const struct resolved_prefix6 *p)
+static int compare6(const void *key, const void *element)
 {
-	struct prefix result = {.addr.family = 6, .len = p->len};
+	const struct resolved_prefix6 *a = key, *b = element;
 
-	for (int i = 0; i < 8; i++) {
-		result.addr.bytes[i] = (uint8_t)(p->hi >> (56 - 8 * i));
-		result.addr.bytes[8 + i] = (uint8_t)(p->lo >> (56 - 8 * i));
-	}
-	return result;
+	if (a->hi != b->hi)
+		return a->hi < b->hi ? -1 : 1;
+	return a->lo != b->lo ? (a->lo < b->lo ? -1 : 1) : (int)a->len - (int)b->len;
 }
 
-// Keeps the longest: the lists are in preorder, so the last one that contains p.
-static void see(const struct prefix *outer, const struct prefix *p, bool in, struct place place,
-		bool *held, struct explain_entry *found)
+static uint64_t read_be(const uint8_t *at, size_t n)
 {
-	if (!prefix_contains(outer, p))
-		return;
-	found->prefix = *outer;
-	found->place = place;
-	*held = in;
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < n; i++)
+		value = value << 8 | at[i];
+	return value;
 }
 
+// This very prefix, if the list has it.
+static bool find4(const struct resolved_addresses *list, const struct prefix *p, bool *ret_in,
+		  struct place *ret)
+{
+	const struct resolved_prefix4 key = {.addr = (uint32_t)read_be(p->addr.bytes, 4),
+					     .len = p->len};
+	const struct resolved_prefix4 *found =
+		list->n4 ? bsearch(&key, list->v4, list->n4, sizeof(key), compare4) : NULL;
+
+	if (!found)
+		return false;
+	*ret_in = found->in;
+	*ret = (struct place){found->file, found->line};
+	return true;
+}
+
+static bool find6(const struct resolved_addresses *list, const struct prefix *p, bool *ret_in,
+		  struct place *ret)
+{
+	const struct resolved_prefix6 key = {.hi = read_be(p->addr.bytes, 8),
+					     .lo = read_be(p->addr.bytes + 8, 8),
+					     .len = p->len};
+	const struct resolved_prefix6 *found =
+		list->n6 ? bsearch(&key, list->v6, list->n6, sizeof(key), compare6) : NULL;
+
+	if (!found)
+		return false;
+	*ret_in = found->in;
+	*ret = (struct place){found->file, found->line};
+	return true;
+}
+
+// The longest prefix around p decides: each length is looked up, as a list may have a million.
 bool explain_holds(const struct resolved_addresses *list, const struct prefix *p,
 		   struct explain_entry *ret)
 {
 	struct explain_entry found = {.list = list};
-	bool held = false;
+	bool four = p->addr.family == 4;
 
-	for (size_t i = 0; p->addr.family == 4 && i < list->n4; i++) {
-		struct prefix outer = prefix_of4(&list->v4[i]);
-		struct place place = {list->v4[i].file, list->v4[i].line};
+	for (unsigned len = p->addr.family ? p->len + 1u : 0; len--;) {
+		struct prefix outer = prefix_of(&p->addr, (uint8_t)len);
+		bool in = false;
 
-		see(&outer, p, list->v4[i].in, place, &held, &found);
+		if (!(four ? find4 : find6)(list, &outer, &in, &found.place))
+			continue;
+		found.prefix = outer;
+		if (in)
+			*ret = found;
+		return in;
 	}
-	for (size_t i = 0; p->addr.family == 6 && i < list->n6; i++) {
-		struct prefix outer = prefix_of6(&list->v6[i]);
-		struct place place = {list->v6[i].file, list->v6[i].line};
-
-		see(&outer, p, list->v6[i].in, place, &held, &found);
-	}
-	if (held)
-		*ret = found;
-	return held;
+	return false;
 }
 
 void explain_add_place(struct text *t, const struct resolved *r, struct place place)

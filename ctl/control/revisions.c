@@ -8,14 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"
+#include "ctl/control/kept.h"
+#include "ctl/control/known.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/net/fetch.h"
+
+#define CHECK_AGAIN_S 3600
 
 static char *folder_of(const char *instance, const char *name)
 {
@@ -145,6 +151,24 @@ int revisions_load(const char *instance, const char *id, struct environment *w,
 	return load_by(environment_load, instance, id, w, ret, err);
 }
 
+static int load_whole(struct environment *w, const char *folder, struct json **ret_meta,
+		      struct err *err)
+{
+	return environment_load_known(w, folder, true, ret_meta, err);
+}
+
+static int load_few(struct environment *w, const char *folder, struct json **ret_meta,
+		    struct err *err)
+{
+	return environment_load_known(w, folder, false, ret_meta, err);
+}
+
+int revisions_load_known(const char *instance, const char *id, bool whole, struct environment *w,
+			 struct revision *ret, struct err *err)
+{
+	return load_by(whole ? load_whole : load_few, instance, id, w, ret, err);
+}
+
 int revisions_load_names(const char *instance, const char *id, struct environment *w,
 			 struct revision *ret, struct err *err)
 {
@@ -158,6 +182,74 @@ int revisions_check(const char *instance, const char *id, struct err *err)
 
 	environment_replay(&record);
 	return revisions_load(instance, id, &record, &r, err);
+}
+
+// A file changes its time of change with each write, and its number when it is replaced.
+static void add_stamp(struct text *t, const char *folder, const char *name)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s", folder, name);
+	struct stat st;
+
+	if (!stat(path, &st))
+		text_addf(t, "%s %llu %lld %lld.%09ld\n", name, (unsigned long long)st.st_ino,
+			  (long long)st.st_size, (long long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+// Of all files of a record. "": they cannot be listed.
+static char *stamps_of(const char *folder)
+{
+	VEC(char *) names = {0};
+	struct text t = {0};
+	DIR *dir = folder ? opendir(folder) : NULL;
+	struct dirent *file;
+
+	while (dir && (file = readdir(dir)))
+		if (file->d_name[0] != '.')
+			vec_push(&names, mem_strdup(file->d_name));
+	if (dir)
+		closedir(dir);
+	if (names.n)
+		qsort(names.at, names.n, sizeof(*names.at), compare_names);
+	vec_each (&names, name) {
+		add_stamp(&t, folder, *name);
+		free(*name);
+	}
+	vec_free(&names);
+	return text_take(&t);
+}
+
+static uint64_t boot_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec;
+}
+
+int revisions_check_changed(const char *instance, const char *id, struct err *err)
+{
+	CLEANUP_FREE char *folder = record_of(instance, id);
+	CLEANUP_FREE char *path = mem_printf("%s/%s/record", WEIR_RUN_FOLDER, instance);
+	CLEANUP_FREE char *stamps = stamps_of(folder);
+	CLEANUP_JSON struct json *kept = kept_read(path, 0);
+	CLEANUP_JSON struct json *j = NULL;
+	const char *last = json_get_string(kept, "stamps");
+	int code;
+
+	if (last && !strcmp(last, stamps) && boot_s() - json_get_u64(kept, "at_s") < CHECK_AGAIN_S)
+		return 0;
+	if ((code = revisions_check(instance, id, err)))
+		return code;
+	j = json_object();
+	json_set(j, "stamps", json_string(stamps));
+	json_set(j, "at_s", json_u64(boot_s()));
+	kept_write(path, 0, j);
+	return 0;
 }
 
 int revisions_save_names(const char *instance, struct revision *r, const struct environment *w,
@@ -305,7 +397,7 @@ static int next_number(const char *instance, uint64_t *ret, struct err *err)
 }
 
 int revisions_stage(const char *instance, const char *in_force, struct revision *r,
-		    const struct environment *w, struct err *err)
+		    const struct environment *w, const struct resolved *resolved, struct err *err)
 {
 	CLEANUP_FREE char *folder = NULL;
 	struct json *meta;
@@ -329,8 +421,10 @@ int revisions_stage(const char *instance, const char *in_force, struct revision 
 	if (code) {
 		file_remove_tree(folder, NULL);
 		r->id[0] = '\0';
+		return code;
 	}
-	return code;
+	known_write(folder, resolved);
+	return 0;
 }
 
 static bool same_files(const struct revision *a, const struct revision *b)

@@ -16,6 +16,7 @@
 #include "ctl/base/err.h"
 #include "ctl/control/environment.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/policy/resolved.h"
 
 #define REVISIONS_KEPT 10
 #define REVISION_ID    16
@@ -47,7 +48,7 @@ void revisions_free(struct revisions *r);
 // revisions_accept(). Removes earlier records that were not accepted, except that of the active policy
 // (in_force; "": none).
 int revisions_stage(const char *instance, const char *in_force, struct revision *r,
-		    const struct environment *w, struct err *err);
+		    const struct environment *w, const struct resolved *resolved, struct err *err);
 // The policy of this record is active without a trial: accepts it if its command was interrupted before that,
 // and if it is not fleeting.
 int revisions_recover(const char *instance, const char *id, struct err *err);
@@ -67,11 +68,17 @@ bool revisions_has(const char *instance, const char *id);
 // The record of a revision, perhaps on trial; ERR_INPUT if it does not exist.
 int revisions_load(const char *instance, const char *id, struct environment *w,
 		   struct revision *ret, struct err *err);
+// The same for commands that only ask about it (environment_load_known). whole: about addresses in lists, too.
+int revisions_load_known(const char *instance, const char *id, bool whole, struct environment *w,
+			 struct revision *ret, struct err *err);
 // The same without its files: the names alone.
 int revisions_load_names(const char *instance, const char *id, struct environment *w,
 			 struct revision *ret, struct err *err);
 // Can it be loaded, files included? 0 or -errno with err set.
 int revisions_check(const char *instance, const char *id, struct err *err);
+// The same where the files were whole the last time, at most an hour ago, and have not been written since then, which
+// /run/weir/NAME/record keeps: then they are not read.
+int revisions_check_changed(const char *instance, const char *id, struct err *err);
 // Records other answers for the names of the same revision, in one replacement; raises r->answers.
 int revisions_save_names(const char *instance, struct revision *r, const struct environment *w,
 			 struct err *err);

@@ -59,6 +59,15 @@ struct policy_ranges {
 	bool stale; // the last good answer, since there is no new one; `why` has the reason
 };
 
+struct resolved_addresses;
+
+// The addresses of lists with files in them, as an earlier resolve of the same texts has found them.
+struct policy_known {
+	// NULL: not known. file and offset: where the list is written.
+	const struct resolved_addresses *(*find)(const struct policy_known *known, uint16_t file,
+						 uint32_t offset);
+};
+
 // What resolve needs from outside. Callbacks may be NULL where noted.
 struct policy_env {
 	void *ctx;
@@ -79,6 +88,9 @@ struct policy_env {
 	int (*addresses)(void *ctx, struct addr **ret, size_t *ret_n, struct err *err);
 	// The last good content of a list file that is now refused; -ENOENT: none. NULL: never.
 	int (*last_list)(void *ctx, const char *path, char **ret_text, size_t *ret_len);
+	// Then list files are not read, and there are no warnings: those were given the first time. A list that is not
+	// known is an error. NULL: list files are read.
+	const struct policy_known *known;
 	bool may_be_empty; // a policy without rule, default and service is no error: it was accepted once
 	bool names_may_fail; // a name without any answer is a warning, not an error
 };

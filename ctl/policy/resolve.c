@@ -101,7 +101,8 @@ static struct resolved *resolve(struct ast *ast, const struct policy_env *env, s
 	keep_names(&r);
 	keep_files(&r);
 	free_resolver(&r);
-	shadow_warn(ret, diag);
+	if (!env->known)
+		shadow_warn(ret, diag);
 	return diag_errors(diag) ? NULL : TAKE_PTR(ret);
 }
 

@@ -93,9 +93,13 @@ static void pick_leaves(struct expect_work *w, const struct leaves *leaves, enum
 {
 	struct resolved_addresses set = {0};
 	struct arena arena = {0};
-	bool fixed;
-	struct cidr_set value = resolve_leaves(w->r, leaves, use, &fixed, &ret->broken);
+	struct leaves_about about;
+	struct cidr_set value = resolve_leaves(w->r, leaves, use, &about);
 
+	ret->broken = about.broken;
+	if (w->r->env->known && about.listed)
+		diag_error(w->r->diag, w->ast->at, NULL,
+			   "the addresses of this line are not known");
 	cidr_resolve(&value, leaves->negated && !cidr_is_empty(&value), &arena, &set);
 	pick_both(&set, ret);
 	cidr_free(&value);

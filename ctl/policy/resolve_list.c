@@ -131,6 +131,14 @@ static void load(struct loading *l, struct list_file *ret)
 	vec_push(&l->r->files, file);
 }
 
+// Its entries are where the lists are that have them (take_known).
+static void leave_unread(struct resolver *r, const struct ast_item *item, const char *path)
+{
+	vec_push(&r->lists, ((struct list_file){.item = item, .file = (uint16_t)r->files.n}));
+	vec_push(&r->files,
+		 ((struct resolved_file){.name = arena_strdup(&r->r->memory, path), .list = true}));
+}
+
 struct list_file *resolve_list(struct resolver *r, const struct ast_item *item)
 {
 	const char *path = item->kind == AST_URL
@@ -155,7 +163,10 @@ struct list_file *resolve_list(struct resolver *r, const struct ast_item *item)
 			 ((struct list_file){.key = key, .item = item, .refused = true}));
 		return vec_last(&r->lists);
 	}
-	load(&l, vec_add(&r->lists));
+	if (r->env->known)
+		leave_unread(r, item, path);
+	else
+		load(&l, vec_add(&r->lists));
 	vec_last(&r->lists)->key = key;
 	return vec_last(&r->lists);
 }

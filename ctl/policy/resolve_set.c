@@ -12,7 +12,7 @@ struct build { // a set or list that is being built
 	enum policy_use use;
 	struct cidr_set own;        // its own items
 	VEC(struct cidr_set) parts; // the sets and files that it names
-	bool fixed, broken;
+	struct leaves_about about;
 };
 
 static void over_limit(struct resolver *r, struct diag_at at, size_t more)
@@ -43,7 +43,8 @@ static void add_self(struct build *b, const struct ast_item *item, bool negated)
 	const struct addr *self = resolve_own(b->r, item->at, &n);
 
 	add_addrs(&b->own, self, n, negated, resolve_place(b->r, item));
-	b->fixed = false;
+	b->about.asked = true;
+	b->about.fixed = false;
 }
 
 // Does this use leave out addresses? Those of exceptions stay, or the list would match more.
@@ -61,7 +62,8 @@ static void add_host(struct build *b, const struct host *host, const struct leaf
 
 	add_addrs(&b->own, open ? host->open : host->addrs, open ? host->n_open : host->n,
 		  leaf->negated, place);
-	b->fixed = false;
+	b->about.asked = true;
+	b->about.fixed = false;
 }
 
 static void add_name(struct build *b, uint32_t number, const struct leaf *leaf, struct place place)
@@ -69,7 +71,7 @@ static void add_name(struct build *b, uint32_t number, const struct leaf *leaf, 
 	const struct host *host = &b->r->hosts.at[number];
 
 	add_host(b, host, leaf, place);
-	b->broken = b->broken || host->failed;
+	b->about.broken |= host->failed;
 }
 
 static void add_file(struct build *b, uint32_t number, const struct leaf *leaf)
@@ -78,7 +80,8 @@ static void add_file(struct build *b, uint32_t number, const struct leaf *leaf)
 	bool negated = leaf->negated;
 
 	vec_push(&b->parts, cidr_member(&file->list.set, negated));
-	b->fixed = false;
+	b->about.listed = true;
+	b->about.fixed = false;
 	vec_each (&file->list.names, name) {
 		const struct host *host = resolve_host(b->r, name->name);
 		struct place place = {.file = file->file, .line = name->line};
@@ -94,8 +97,10 @@ static void add_set(struct build *b, uint32_t number, bool negated)
 	bool open = b->use != POLICY_WHOLE && !negated && set->split;
 
 	vec_push(&b->parts, cidr_member(open ? &set->open : &set->whole, negated));
-	b->broken = b->broken || set->broken;
-	b->fixed = b->fixed && set->fixed;
+	b->about.broken |= set->broken;
+	b->about.listed |= set->listed;
+	b->about.asked |= set->asked;
+	b->about.fixed &= set->fixed;
 }
 
 static void add_geo(struct build *b, uint32_t number, bool negated, struct place place)
@@ -104,8 +109,8 @@ static void add_geo(struct build *b, uint32_t number, bool negated, struct place
 
 	for (size_t i = 0; i < geo->n; i++)
 		cidr_add(&b->own, &geo->prefixes[i], negated, place);
-	b->broken = b->broken || geo->failed;
-	b->fixed = false;
+	b->about.broken |= geo->failed;
+	b->about.fixed = false;
 }
 
 static void add_leaf(struct build *b, const struct leaf *leaf)
@@ -114,7 +119,7 @@ static void add_leaf(struct build *b, const struct leaf *leaf)
 	const struct item_value *value = &b->r->items.at[number];
 	struct place place = resolve_place(b->r, leaf->item);
 
-	b->broken = b->broken || value->broken;
+	b->about.broken |= value->broken;
 	if (value->broken)
 		return;
 	switch ((enum value_kind)value->kind) {
@@ -209,9 +214,9 @@ static struct cidr_set merge_parts(struct build *b)
 }
 
 struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, enum policy_use use,
-			       bool *ret_fixed, bool *ret_broken)
+			       struct leaves_about *ret)
 {
-	struct build b = {.r = r, .use = leaves->negated ? POLICY_WHOLE : use, .fixed = true};
+	struct build b = {.r = r, .use = leaves->negated ? POLICY_WHOLE : use, .about.fixed = true};
 
 	vec_each (&leaves->all, leaf) {
 		size_t before = cidr_count(&b.own), parts = b.parts.n, made;
@@ -224,9 +229,8 @@ struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, 
 			made += cidr_count(&b.parts.at[i]);
 		over_limit(r, leaf->item->at, made);
 	}
-	b.broken = !find_contradictions(r, leaves) || b.broken || r->too_many;
-	*ret_fixed = b.fixed;
-	*ret_broken = b.broken;
+	b.about.broken = !find_contradictions(r, leaves) || b.about.broken || r->too_many;
+	*ret = b.about;
 	return merge_parts(&b);
 }
 
@@ -272,14 +276,37 @@ bool resolve_splits(struct resolver *r, const struct leaves *leaves)
 
 // Twice where drop and reject rules leave something out.
 static void resolve_values(struct resolver *r, const struct leaves *leaves, struct set_value *value,
-			   bool *ret_broken)
+			   struct leaves_about *ret)
 {
-	bool fixed, broken;
+	struct leaves_about open;
 
-	value->whole = resolve_leaves(r, leaves, POLICY_WHOLE, &value->fixed, ret_broken);
+	value->whole = resolve_leaves(r, leaves, POLICY_WHOLE, ret);
 	value->split = resolve_splits(r, leaves);
 	if (value->split)
-		value->open = resolve_leaves(r, leaves, POLICY_DROPPED, &fixed, &broken);
+		value->open = resolve_leaves(r, leaves, POLICY_DROPPED, &open);
+}
+
+// What list files have in it, where these are not read.
+static void take_known(struct resolver *r, const struct leaves_about *about,
+		       struct resolved_addresses *to)
+{
+	const struct policy_known *known = r->env->known;
+	const struct resolved_addresses *found;
+
+	to->fixed = about->fixed;
+	to->listed = about->listed;
+	to->asked = about->asked;
+	if (!known || !about->listed)
+		return;
+	if (!(found = known->find(known, to->place.file, to->at.offset))) {
+		diag_error(r->diag, to->at, NULL, "the addresses of this list are not known");
+		return;
+	}
+	to->empty = found->empty;
+	to->v4 = found->v4;
+	to->v6 = found->v6;
+	to->n4 = found->n4;
+	to->n6 = found->n6;
 }
 
 static void resolve_one_set(struct resolver *r, uint32_t number)
@@ -288,19 +315,22 @@ static void resolve_one_set(struct resolver *r, uint32_t number)
 	struct set_value *value = &r->sets[number];
 	struct resolved_addresses *to;
 	struct leaves leaves = {0};
-	bool broken;
+	struct leaves_about about;
 
 	if (set->dynamic)
 		return;
 	to = &r->addresses.at[value->address];
 	value->broken = !set->elements.given ||
 			expand_elements(&r->expander, &set->elements, NULL, &leaves) < 0;
-	resolve_values(r, &leaves, value, &broken);
-	value->broken = value->broken || broken || set->broken;
+	resolve_values(r, &leaves, value, &about);
+	value->broken = value->broken || about.broken || set->broken;
+	value->fixed = about.fixed;
+	value->listed = about.listed;
+	value->asked = about.asked;
 	leaves_free(&leaves);
-	to->fixed = value->fixed;
 	r->facts.at[value->address].broken = value->broken;
 	cidr_resolve(&value->whole, false, &r->r->memory, to);
+	take_known(r, &about, to);
 	if (to->empty && !value->broken)
 		diag_warning(r->diag, set->at, NULL,
 			     "set '@%s' is empty: rules that name it match nothing", set->name);
@@ -359,6 +389,7 @@ static uint32_t add_list(struct resolver *r, const struct ast_list *list, enum p
 	uint32_t number = index_find(&r->address_index, key);
 	struct resolved_addresses to = {.at = list->at};
 	struct address_facts facts = {0};
+	struct leaves_about about;
 	struct cidr_set value;
 
 	if (number != INDEX_NONE)
@@ -367,9 +398,10 @@ static uint32_t add_list(struct resolver *r, const struct ast_list *list, enum p
 	index_add(&r->address_index, arena_strdup(&r->scratch, key), number);
 	to.place = resolve_place(
 		r, &(struct ast_item){.at = list->at, .line = list->items.at[0].line});
-	value = resolve_leaves(r, leaves, use, &to.fixed, &facts.broken);
+	value = resolve_leaves(r, leaves, use, &about);
 	cidr_resolve(&value, leaves->negated && !cidr_is_empty(&value), &r->r->memory, &to);
-	facts.broken = facts.broken || broken;
+	take_known(r, &about, &to);
+	facts.broken = about.broken || broken;
 	if (leaves->negated)
 		facts.not_families = (uint8_t)((value.v4.n ? 1 : 0) | (value.v6.n ? 2 : 0));
 	cidr_free(&value);

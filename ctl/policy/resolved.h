@@ -54,7 +54,9 @@ struct resolved_addresses {
 	const char *name; // of the set; NULL: a list in a rule or service
 	struct diag_at at;
 	struct place place;
-	bool fixed; // made of written addresses only: it is the same at the next resolve
+	bool fixed;  // made of written addresses only: it is the same at the next resolve
+	bool listed; // list files are in it
+	bool asked; // host names or own addresses are in it: they may be others at the next resolve of the same texts
 	bool empty; // contains no address; "not" of an empty list is empty too (its rules match nothing)
 	const struct resolved_prefix4 *v4;
 	const struct resolved_prefix6 *v6;

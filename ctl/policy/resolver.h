@@ -71,7 +71,7 @@ struct set_value {
 	struct cidr_set open; // if split: without what drop and reject rules leave out
 	bool split;
 	enum policy_use use;
-	bool fixed, broken;
+	bool fixed, listed, asked, broken;
 	uint32_t address; // index into `addresses`
 };
 
@@ -182,9 +182,14 @@ void resolve_geos(struct resolver *r);
 
 // resolve_set.c
 void resolve_sets(struct resolver *r);
-// The value of expanded leaves for a use. `fixed`: it is the same next time; `broken`: an error was found in it.
+// The value of expanded leaves for a use.
+struct leaves_about {
+	bool fixed;         // it is the same next time
+	bool listed, asked; // as of struct resolved_addresses
+	bool broken;        // an error was found in it
+};
 struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, enum policy_use use,
-			       bool *ret_fixed, bool *ret_broken);
+			       struct leaves_about *ret);
 // Has it other addresses in drop and reject rules?
 bool resolve_splits(struct resolver *r, const struct leaves *leaves);
 // The list as a field of a rule or service.

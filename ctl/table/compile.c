@@ -151,3 +151,12 @@ int compile(const struct resolved *r, const struct compile_options *options, str
 	*ret = TAKE_PTR(i);
 	return 0;
 }
+
+struct image *compile_names(const struct resolved *r)
+{
+	struct image *i = mem_new(struct image);
+
+	rules_name(r, i);
+	fill_services(r, i);
+	return i;
+}

@@ -11,3 +11,6 @@
 // not supported yet, rows beyond rows_max (naming the sets with the most combinations). *ret is owned by the caller.
 int compile(const struct resolved *r, const struct compile_options *options, struct diag *d,
 	    struct image **ret);
+
+// Only what rules and services are called and where they are written, without tables. Owned by the caller.
+struct image *compile_names(const struct resolved *r);

@@ -203,12 +203,12 @@ char *rules_place(const struct resolved *r, struct place place)
 	return mem_printf("%s:%u", file, place.line);
 }
 
-static void fill_about(const struct rules_builder *b, const struct resolved_rule *from,
+static void fill_about(const struct resolved *r, const struct resolved_rule *from,
 		       struct image_rule *to)
 {
 	to->identity = mem_strdup(from->identity);
 	to->at = from->at;
-	to->place = rules_place(b->in, from->place);
+	to->place = rules_place(r, from->place);
 	to->redirect = from->redirect ? mem_strdup(from->redirect) : NULL;
 }
 
@@ -235,21 +235,26 @@ static int fill_rule(struct rules_builder *b, const struct resolved_rule *from,
 	return 0;
 }
 
+void rules_name(const struct resolved *r, struct image *i)
+{
+	i->n_rules = r->n_rules;
+	i->about = mem_zalloc(r->n_rules, sizeof(*i->about));
+	for (size_t n = 0; n < r->n_rules; n++)
+		fill_about(r, &r->rules[n], &i->about[n]);
+}
+
 int rules_build(const struct resolved *r, const struct compile_options *options, struct diag *d,
 		struct image *i)
 {
 	struct rules_builder b = {.in = r, .options = options, .diag = d, .out = i};
 	int code = 0;
 
-	i->n_rules = r->n_rules;
+	rules_name(r, i);
 	i->rules = mem_zalloc(r->n_rules, sizeof(*i->rules));
-	i->about = mem_zalloc(r->n_rules, sizeof(*i->about));
 	i->config.rules = (uint32_t)r->n_rules;
 	i->config.always = (uint32_t)r->n_always;
-	for (size_t n = 0; n < r->n_rules; n++) {
-		fill_about(&b, &r->rules[n], &i->about[n]);
+	for (size_t n = 0; n < r->n_rules; n++)
 		if (fill_rule(&b, &r->rules[n], &i->rules[n]))
 			code = -EINVAL;
-	}
 	return code;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What commands cost, counted in calls to the kernel: not more with more interfaces, never a wait."""
 import collections
+import json
 import re
 
 import pytest
@@ -90,3 +91,75 @@ def test_a_device_that_was_renamed_is_known(pair, on, more):
         assert " other3 " in on("block", BLOCKED).stdout
     finally:
         pair.link("set", "other3", "name", "more3")
+
+
+class Listed:
+    """A policy with a list file of many addresses in effect."""
+
+    def __init__(self, weir, folder):
+        self.weir, self.path, self.list = weir, folder / "p.weir", folder / "list.txt"
+
+    def __call__(self, count, more=""):
+        self.list.write_text("".join(f"11.{n >> 16}.{n >> 8 & 255}.{n & 255}\n" for n in range(1, count + 1)))
+        self.path.write_text(f'interface near0\nset s {{ file "list.txt" }}\n"listed" drop from @s\n{more}')
+        self.weir("apply", self.path, "--force")
+
+    @property
+    def record(self):
+        return self.weir.state / "accepted" / self.weir.json("status")["revision"]
+
+
+@pytest.fixture(name="listed")
+def listed_policy(on, tmp_path):
+    return Listed(on, tmp_path)
+
+
+ASKED = "11.0.0.99"
+QUESTIONS = [("stats",), ("metrics",), ("explain", ASKED), ("explain", "192.0.2.1"),
+             ("explain", "tcp", "from", ASKED, "to", "10.77.0.1", "port", "22")]
+
+
+def test_questions_read_no_list_again(on, tmp_path, cost, listed):
+    """As many calls with ten times as many addresses, and none that reads the list; with the same answers."""
+    costs = []
+    listed(5000)  # from here on there is a previous policy, too
+    for count in 6000, 60000:
+        listed(count)
+        on("metrics")  # the first one looks at the whole record
+        costs.append([cost(*question) for question in QUESTIONS])
+        list_file = str(listed.record / "1")
+        for question in QUESTIONS:
+            cost(*question)
+            assert (tmp_path / "log").read_text().count(f'"{list_file}"') == ("metrics" in question), question
+    for question, few, many in zip(QUESTIONS, *costs):
+        assert many["bpf"] == few["bpf"] and abs(many["read"] - few["read"]) <= 2, (question, few, many)
+
+
+def answers(weir):
+    return [weir.json(*question) for question in QUESTIONS if question[0] == "explain"]
+
+
+@pytest.mark.parametrize("damage", ["missing", "begin", "middle", "cut"])
+def test_the_answers_do_not_depend_on_what_is_kept(on, listed, damage):
+    listed(6000, "drop from @s, not 11.0.0.99\nexpect drop tcp from @s to 10.77.0.1\n")
+    kept, before = listed.record / "addresses", answers(on)
+    assert before[0]["from"] == "drop" and "list.txt:99" in json.dumps(before[0]) and before[1]["from"] == "pass"
+    content = bytearray(kept.read_bytes())
+    at = {"begin": 70, "middle": len(content) // 2}.get(damage)
+    if damage == "missing":
+        kept.unlink()
+    elif damage == "cut":
+        kept.write_bytes(content[:-100])
+    else:
+        content[at] ^= 0x40
+        kept.write_bytes(content)
+    assert answers(on) == before
+    rows = on.json("stats")["rules"]
+    assert [(row["place"].split(":")[-1], row["rule"]) for row in rows][0] == ("3", "listed")
+
+
+def test_names_of_a_packet_beside_a_list(on, listed):
+    """What the words of a packet ask for beyond what is kept is read in the lists."""
+    listed(6000)
+    packets = on.json("explain", "tcp", "from", "@s,", "192.0.2.1", "to", "10.77.0.1", "port", "22")["packets"]
+    assert {packet["verdict"] for packet in packets} == {"drop", "pass"}
