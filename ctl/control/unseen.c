@@ -33,15 +33,12 @@ void unseen_note(struct unseen *u, uint64_t device, uint64_t ours)
 
 void unseen_note_later(struct unseen *u, uint64_t device, uint64_t ours, uint64_t ms)
 {
-	uint64_t more = device - u->last;
+	bool anew = !u->begun || ours != u->ours || device < u->last;
 
-	if (!u->begun || ours != u->ours || device < u->last) {
-		*u = (struct unseen){0};
-	} else if (ms < WAIT_STEP_MS) {
+	if (!anew && ms < WAIT_STEP_MS)
 		return; // of two commands at once; too short to tell anything
-	} else if (more * UNSEEN_WAIT_MS < ms * UNSEEN_PACKETS) {
+	if (anew || (device - u->last) * UNSEEN_WAIT_MS < ms * UNSEEN_PACKETS)
 		*u = (struct unseen){0};
-	}
 	unseen_note(u, device, ours);
 }
 

@@ -30,7 +30,7 @@ struct family {
 	void (*run)(struct bench *b);
 };
 extern const struct family root_family, filter_family, hosts_family, overlay_family, limit_family,
-	balance_family, live_family, control_family, entries_family;
+	balance_family, live_family, control_family, entries_family, commands_family;
 
 // Makes the folder and a network namespace, and binds the thread to the CPU. Undone at exit.
 void bench_begin(struct bench *b);

@@ -21,7 +21,7 @@
 
 static const struct family *const families[] = {
 	&root_family,    &filter_family, &hosts_family,   &overlay_family, &limit_family,
-	&balance_family, &live_family,   &control_family, &entries_family,
+	&balance_family, &live_family,   &control_family, &entries_family, &commands_family,
 };
 
 _Noreturn static void usage(void)

@@ -127,7 +127,8 @@ struct place *place_new(const struct bench *b, const char *device, const char *r
 
 bool costs_want(const struct costs *c)
 {
-	return c->rounds < PLACE_ROUNDS && !c->refused[0] && c->all_ns < PATIENCE;
+	return c->rounds < (c->most ? c->most : PLACE_ROUNDS) && !c->refused[0] &&
+	       c->all_ns < PATIENCE;
 }
 
 void costs_add(struct costs *c, int status, double ns, const struct tool_cost *cost)

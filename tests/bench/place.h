@@ -9,6 +9,7 @@
 #include "tests/bench/tools.h"
 
 #define PLACE_ROUNDS 5
+#define PLACE_MOST   25
 
 struct place;
 
@@ -25,8 +26,8 @@ void place_need(const struct place *p, const char *const *words, struct tool_cos
 
 // What the rounds of a command cost. A row that failed once is refused.
 struct costs {
-	double ns[PLACE_ROUNDS];
-	size_t rounds;
+	double ns[PLACE_MOST];
+	size_t rounds, most; // most 0: PLACE_ROUNDS
 	double all_ns;
 	uint64_t peak_kb;
 	char refused[256]; // its message; empty: it was not
