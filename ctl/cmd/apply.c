@@ -144,7 +144,7 @@ static void report_end(struct context *ctx, bool kept, const struct apply_result
 	CLEANUP_TEXT struct text line = {0};
 
 	out_set_string(ctx->out, "instance", ctx->instance);
-	out_set_string(ctx->out, "revision", r->revision);
+	out_set_string(ctx->out, "revision", r->revision[0] ? r->revision : NULL);
 	if (r->tried.n)
 		add_tried(ctx, r, kept, &line);
 	else
@@ -196,7 +196,7 @@ static void set_fields(struct context *ctx, const struct apply_options *o,
 	out_set_bool(ctx->out, "changed",
 		     !r->unchanged || r->attached.n || r->left.n || r->nexthops);
 	out_set_string(ctx->out, "instance", ctx->instance);
-	out_set_string(ctx->out, "revision", r->revision);
+	out_set_string(ctx->out, "revision", r->revision[0] ? r->revision : NULL);
 	out_set_u64(ctx->out, "rules", r->rules);
 	out_set_u64(ctx->out, "services", r->services);
 	out_set_u64(ctx->out, "expects", r->expects);
@@ -225,8 +225,10 @@ static void add_result(struct context *ctx, const struct apply_options *o,
 	num_text time;
 
 	add_what(line, o, r);
+	if ((r->unchanged || !o->dry_run) && r->revision[0])
+		text_addf(line, "revision %s, ", r->revision);
 	if (r->unchanged || !o->dry_run)
-		text_addf(line, "revision %s, instance %s", r->revision, ctx->instance);
+		text_addf(line, "instance %s", ctx->instance);
 	add_attached(ctx, r, o->dry_run, line);
 	add_left(ctx, r, line);
 	add_entries_only(ctx, r, line);

@@ -6,8 +6,8 @@
 
 // clang-format off
 const struct command *const commands[] = {
+	&cmd_block, &cmd_unblock, &cmd_allow, &cmd_unallow, &cmd_list, &cmd_batch, &cmd_refresh,
 	&cmd_attach, &cmd_detach, &cmd_restore, &cmd_forget,
-	&cmd_block, &cmd_unblock, &cmd_allow, &cmd_unallow, &cmd_batch, &cmd_refresh, &cmd_list,
 	&cmd_check, &cmd_apply, &cmd_confirm, &cmd_rollback, &cmd_diff, &cmd_show, &cmd_history,
 	&cmd_service, &cmd_drain, &cmd_undrain, &cmd_weight, &cmd_backend,
 	&cmd_explain, &cmd_status, &cmd_stats, &cmd_metrics, &cmd_watch, &cmd_bypass, &cmd_doctor,

@@ -39,16 +39,19 @@ static void report_one(struct context *ctx, const struct device *d, bool was_the
 		out_line(ctx->out, "%s", text_get(&line));
 }
 
-// It is detached all the same. name NULL: all.
-static void forget_attached(const char *instance, const char *name)
+// It is detached all the same. name NULL: all. One warning says enough: *told.
+static void forget_attached(const char *instance, const char *name, bool *told)
 {
 	struct err why = {0};
 
-	if (attachments_take(instance, name, &why))
-		log_warning("%s: weir restore attaches it again", why.text);
+	if (*told || !attachments_take(instance, name, &why))
+		return;
+	log_warning("%s: weir restore attaches it again", why.text);
+	*told = true;
 }
 
-static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, struct err *err)
+static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, bool *told,
+		      struct err *err)
 {
 	struct device device;
 	bool there;
@@ -59,7 +62,7 @@ static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, s
 	if ((code = attach_remove(b->instance, number, &there, err)))
 		return code;
 	report_one(ctx, &device, there);
-	forget_attached(ctx->instance, device.iface.name);
+	forget_attached(ctx->instance, device.iface.name, told);
 	return 0;
 }
 
@@ -83,7 +86,7 @@ static int find_iface(const struct instance *i, const char *name, uint32_t *ret,
 	return 0;
 }
 
-static int detach_named(struct context *ctx, struct bringup *b, const struct args *args,
+static int detach_named(struct context *ctx, struct bringup *b, const struct args *args, bool *told,
 			struct err *err)
 {
 	vec_each (&args->words, name) {
@@ -94,13 +97,13 @@ static int detach_named(struct context *ctx, struct bringup *b, const struct arg
 			return code;
 		if (!number)
 			log_notice("'%s' was not attached to instance '%s'", *name, ctx->instance);
-		else if ((code = detach_one(ctx, b, number, err)))
+		else if ((code = detach_one(ctx, b, number, told, err)))
 			return code;
 	}
 	return 0;
 }
 
-static int detach_all(struct context *ctx, struct bringup *b, struct err *err)
+static int detach_all(struct context *ctx, struct bringup *b, bool *told, struct err *err)
 {
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		struct iface iface;
@@ -108,7 +111,7 @@ static int detach_all(struct context *ctx, struct bringup *b, struct err *err)
 
 		if (code)
 			return code;
-		if (iface.state != IFACE_FREE && (code = detach_one(ctx, b, n, err)))
+		if (iface.state != IFACE_FREE && (code = detach_one(ctx, b, n, told, err)))
 			return code;
 	}
 	return 0;
@@ -121,6 +124,7 @@ static int detach_force(struct context *ctx, struct err *err)
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", BPFFS_ROOT, ctx->instance);
 	CLEANUP_FD int lock = -1;
 	struct err owner = {0};
+	bool told = false;
 	size_t n = 0;
 	int code;
 
@@ -135,7 +139,7 @@ static int detach_force(struct context *ctx, struct err *err)
 		return code;
 	if (lock >= 0)
 		revisions_forget(ctx->instance, "");
-	forget_attached(ctx->instance, NULL);
+	forget_attached(ctx->instance, NULL, &told);
 	out_set_u64(ctx->out, "detached", n);
 	out_set_bool(ctx->out, "removed", true);
 	if (!ctx->quiet)
@@ -193,15 +197,17 @@ static int check_parting(const struct instance *i, struct err *err)
 static int detach_ifaces(struct context *ctx, struct bringup *b, const struct args *args,
 			 struct err *err)
 {
+	bool told = false;
 	int code;
 
 	out_array(ctx->out, "interfaces");
-	code = args->words.n ? detach_named(ctx, b, args, err) : detach_all(ctx, b, err);
+	code = args->words.n ? detach_named(ctx, b, args, &told, err)
+			     : detach_all(ctx, b, &told, err);
 	out_end(ctx->out);
 	if (code)
 		return code;
 	if (!args->words.n)
-		forget_attached(ctx->instance, NULL);
+		forget_attached(ctx->instance, NULL, &told);
 	return 0;
 }
 

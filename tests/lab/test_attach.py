@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from labnet import BUILD, WEIR, run
+from labnet import BUILD, WEIR, read_only, run
 
 BLOCKED, OTHER = "203.0.113.10", "203.0.113.20"
 
@@ -418,3 +418,9 @@ def test_a_kernel_without_bpf_from_the_start(pair, weir, command):
     refused(done)
     assert "has no BPF" in done.stderr
     assert not pair.xdp_attached() and not weir.bpffs.exists()
+
+
+def test_detach_warns_once_on_a_read_only_disk(on):
+    with read_only(on.state):
+        warned = on("detach").stderr
+        assert warned.count("weir restore attaches it again") == 1, warned

@@ -17,11 +17,11 @@ NAMES = {"resolver", "resolver-timeout"}
 SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-run"} | NAMES
 POOL = {"all", "volatile", "dry-run"}
 OPTIONS = {
+    "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
+    "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
+    "batch": {"file", "each", "dry-run"}, "refresh": {"file", "list", "entries", "policy", "places"} | NAMES,
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"}, "restore": NAMES,
     "forget": {"policy", "entries", "all", "agent", "dry-run"},
-    "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
-    "batch": {"file", "each", "dry-run"}, "refresh": {"file", "list", "entries", "policy", "places"} | NAMES,
-    "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
     "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"offline", "again", "unattended"}, "confirm": set(), "rollback": SWITCH,
     "diff": {"revision", "offline"} | NAMES, "show": {"all"}, "history": {"wide"},
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from labnet import Pair, WEIR, run
+from labnet import Pair, WEIR, read_only, run
 from policylab import (
     MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, in_force, logged_in, ping, programs, udp,
 )
@@ -844,3 +844,10 @@ def test_a_million_prefixes(pair, on, apply):
     assert not any(pair.free(*(dotted(one + draw.randrange(16)) for one in some_nets)))
     assert all(pair.free(*(dotted(one + 1) for one in some_hosts)))
     assert all(pair.free(*(dotted(one + 16) for one in some_nets)))
+
+
+def test_no_empty_revision_where_the_record_cannot_be_written(on, apply):
+    """--volatile works on a full or read-only disk; the policy then has no record, and so no name."""
+    with read_only(on.state):
+        done = apply(TEN, "--volatile")
+        assert ", revision" not in done.stdout and f", instance {on.name}" in done.stdout, done.stdout
