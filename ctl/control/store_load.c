@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FEW      64    // nets
 #define RELEASED 65536 // references that are visited before their pages of the index are let go
 
 void store_forget_loaded(struct store *b)
@@ -206,11 +207,55 @@ static void let_go(const struct journal_index *x, uint32_t ref)
 		journal_index_release(x, ref);
 }
 
+// All that can be in a /24: 511 look-ups where each length is in use, usually 256.
+static int load_inside4(struct store_loading *l, const struct prefix *net)
+{
+	for (unsigned len = net->len; len <= 32; len++) {
+		uint32_t n = journal_index_has_length(l->b->journal.index, 4, (uint8_t)len)
+				     ? 1u << (len - net->len)
+				     : 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			struct prefix p = {.addr = net->addr, .len = (uint8_t)len};
+			int code;
+
+			p.addr.bytes[3] = (uint8_t)(i << (32 - len));
+			if ((code = load_prefix(l, &p)))
+				return code;
+		}
+	}
+	return 0;
+}
+
+// A few /24 are asked for; a /64, and many, are met in a walk.
+static bool is_few(const struct store_nets *nets)
+{
+	if (nets->n > FEW)
+		return false;
+	vec_each (nets, net)
+		if (net->addr.family != 4)
+			return false;
+	return true;
+}
+
+static int load_few(struct store_loading *l, const struct store_nets *nets)
+{
+	vec_each (nets, net) {
+		int code = load_inside4(l, net);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
 static int load_inside(struct store_loading *l, const struct store_nets *nets)
 {
 	const struct journal_index *x = l->b->journal.index;
 
-	for (uint32_t r = 0; nets->n && r < journal_index_slots(x); r++) {
+	if (is_few(nets))
+		return load_few(l, nets);
+	for (uint32_t r = 0; r < journal_index_slots(x); r++) {
 		struct prefix p = journal_ref_prefix(&x->refs[r]);
 		int code = 0;
 

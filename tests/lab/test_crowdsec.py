@@ -154,7 +154,7 @@ def running_bouncer(on, folder, url, key):
     config, log = folder / "bouncer.yaml", folder / "bouncer.log"
     config.write_text(
         f"bin_path: {PROGRAM}\npiddir: {folder}\nupdate_frequency: 1s\ncache_retention_duration: 1s\ndaemonize: false\n"
-        f"log_mode: stdout\nlog_level: info\napi_url: {url}\napi_key: {key}\nprometheus:\n  enabled: false\n")
+        f"log_mode: stdout\nlog_level: info\nscopes: [Ip, Range, Country, AS]\napi_url: {url}\napi_key: {key}\nprometheus:\n  enabled: false\n")
     with started(["crowdsec-custom-bouncer", "-c", config], log, env=environment(on, "--geo", folder)):
         yield log
 
@@ -269,8 +269,13 @@ def test_all_of_debians_crowdsec(pair, on, crowdsec):
         until(lambda: BANNED4 in on.entries(), seconds=30, what="the ban")
         assert on.entries()[BANNED4]["holders"][0]["note"] == "crowdsec: crowdsecurity/ssh-bf"
         assert 14300 <= left(on, BANNED4) <= 14400 and pair.free(BANNED4, OTHER4) == [False, True]
-        crowdsec.client("decisions", "delete", "--ip", BANNED4)
-        until(lambda: on.entries() == {}, seconds=30, what="the end of the ban")
+        (crowdsec.folder / "country.mmdb").write_bytes(mmdb.build({COUNTRY4: "country CN"}))
+        crowdsec.client("decisions", "add", "--scope", "Country", "--value", "CN", "--reason", 'they said "no"')
+        crowdsec.client("decisions", "add", "--range", NET4)
+        until(lambda: set(on.entries()) == {BANNED4, COUNTRY4, NET4}, seconds=30, what="the decisions of cscli")
+        assert on.entries()[COUNTRY4]["holders"][0]["note"] == "crowdsec: they said 'no'"
+        crowdsec.client("decisions", "delete", "--all")
+        until(lambda: on.entries() == {}, seconds=30, what="the end of the bans")
         assert pair.free(BANNED4) == [True]
 
 

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from apiclient import Api
 from labnet import run, until
 
 FIRST, SECOND, THIRD, NET = "203.0.113.10", "203.0.113.20", "203.0.113.30", "203.0.113.0/24"
@@ -78,6 +79,21 @@ def test_who_has_expired_does_not_count(pair, on, ban):
     time.sleep(2.5)
     on("block", "198.51.100.1")  # any command, or the agent
     assert set(on.entries()) == {SECOND, "198.51.100.1"} and pair.free(FIRST, SECOND) == [True, False]
+
+
+def test_the_agent_counts_again(pair, on, ban):
+    """It removes who has expired, so the group ends without a command."""
+    on.run()
+    ban(FIRST, "--for", "1s")
+    ban(SECOND, "--for", "1h")
+    until(lambda: set(on.entries()) == {SECOND}, seconds=15, what="the end of the group")
+    assert pair.free(FIRST, SECOND) == [True, False]
+
+
+def test_the_api(on):
+    on.run()
+    status, done = Api(on.name)("POST", "/v1/block", {"what": [FIRST, SECOND], "origin": "ids", "group": 2})
+    assert (status, done["groups"]) == (200, [NET]) and set(on.entries()) == {NET}
 
 
 def test_never_what_safety_protects(pair, on, ban):
