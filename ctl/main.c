@@ -154,7 +154,10 @@ static void print_failure(const struct context *ctx, const struct err *err)
 
 	if (ctx->out && ctx->json)
 		out_error(ctx->out, err->text, err->hint, err->code ? err_name(err->code) : "");
-	log_error("%s", err_full(err, full));
+	if (ctx->verbose && err->code && !strstr(err->text, err_name(err->code)))
+		log_error("%s (%s)", err_full(err, full), err_name(err->code));
+	else
+		log_error("%s", err_full(err, full));
 }
 
 static int finish(struct context *ctx, int code, const struct err *err)
@@ -299,8 +302,9 @@ static int run(struct args *args, char **argv, size_t n, struct context *ctx, st
 		return dispatch(args, argv + used, n - used, ctx, err);
 	if (args_has(args, "help"))
 		return help(args, 0, ctx, err);
-	err_input(err, "missing command");
-	return err_hint(err, "weir help lists all commands");
+	if (!args_has(args, "json"))
+		help_overview(global_options);
+	return err_input(err, "missing command");
 }
 
 int main(int argc, char **argv)

@@ -206,7 +206,7 @@ static void on_readable(evutil_socket_t fd, short what, void *links)
 		return;
 	l->overruns++;
 	agent_health_addresses(l->agent);
-	log_info("changes of the network were lost (%s): everything is looked at", err_name(code));
+	log_info("changes of the network were lost (%s): everything is looked at", err_why(code));
 	need_look(l);
 }
 

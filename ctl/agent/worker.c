@@ -67,7 +67,7 @@ static void on_result(evutil_socket_t fd, short what, void *ctx)
 		return;
 	if (n != sizeof(result)) {
 		result = (struct result){0};
-		result.code = err_system(&result.err, ECHILD, "a process of the agent was killed");
+		result.code = err_stated(&result.err, ECHILD, "a process of the agent was killed");
 	}
 	reap(w->pid);
 	worker_free(w);

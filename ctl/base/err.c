@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fills struct err: long messages are cut, but never lose the name of the errno.
+// Fills struct err: long messages are cut, but never lose the cause.
 #include "ctl/base/err.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_ROOM            40  // ": " and the longest name of an errno
+#define CAUSE_ROOM           48  // ": " and the longest cause
 #define ERRNO_KERNEL_NOTSUPP 524 // ENOTSUPP: bpf() returns it, the C library has no name for it
 
 __attribute__((format(printf, 3, 0))) static void vput(char *dst, size_t size, const char *fmt,
@@ -29,6 +29,12 @@ __attribute__((format(printf, 3, 4))) static void put(char *dst, size_t size, co
 	va_start(ap, fmt);
 	vput(dst, size, fmt, ap);
 	va_end(ap);
+}
+
+static void cut(char *text, size_t size)
+{
+	if (strlen(text) >= size)
+		memcpy(text + size - 4, "...", 4);
 }
 
 static int returned(const struct err *err)
@@ -75,23 +81,86 @@ int err_refused(struct err *err, const char *fmt, ...)
 	return code;
 }
 
-int err_system(struct err *err, int code, const char *fmt, ...)
+// Those with one cause, whatever the call was.
+static const char *const causes[] = {
+	[EPERM] = "operation not permitted",
+	[ENOENT] = "it does not exist",
+	[EIO] = "input or output error",
+	[ENXIO] = "no such device or address",
+	[ENOMEM] = "out of memory",
+	[EACCES] = "permission denied",
+	[EBUSY] = "in use",
+	[EEXIST] = "it exists already",
+	[EXDEV] = "it is on another file system",
+	[ENODEV] = "no such device",
+	[ENOTDIR] = "not a folder",
+	[EISDIR] = "it is a folder",
+	[ENFILE] = "too many open files on this host",
+	[EMFILE] = "too many open files",
+	[EFBIG] = "too large",
+	[ENOSPC] = "no space left",
+	[EROFS] = "the file system is read-only",
+	[EPIPE] = "the reader has ended",
+	[ENAMETOOLONG] = "the name is too long",
+	[ENOTEMPTY] = "the folder is not empty",
+	[ELOOP] = "too many symbolic links",
+	[EBADMSG] = "damaged",
+	[EADDRINUSE] = "the address is in use",
+	[EADDRNOTAVAIL] = "not an address of this host",
+	[ENETDOWN] = "the network is down",
+	[ENETUNREACH] = "the network is unreachable",
+	[ECONNRESET] = "the connection was reset",
+	[ETIMEDOUT] = "timed out",
+	[ECONNREFUSED] = "the connection was refused",
+	[EHOSTUNREACH] = "the host is unreachable",
+	[EDQUOT] = "the disk quota is used up",
+};
+
+static const char *cause_of(int code)
 {
-	char text[sizeof(err->text) - NAME_ROOM];
+	return (size_t)code < sizeof(causes) / sizeof(*causes) ? causes[code] : NULL;
+}
+
+// A caller that lost its errno must still fail.
+static int positive(int code)
+{
+	return code < 0 ? -code : code ? code : EIO;
+}
+
+__attribute__((format(printf, 3, 0))) static int fill_system(struct err *err, int code,
+							     const char *fmt, va_list ap)
+{
+	fill(err, ERR_SYSTEM, fmt, ap);
+	if (err)
+		err->code = positive(code);
+	return -positive(code);
+}
+
+int err_stated(struct err *err, int code, const char *fmt, ...)
+{
 	va_list ap;
 
-	// A caller that lost its errno must still fail.
-	code = code < 0 ? -code : code ? code : EIO;
-	if (!err)
-		return -code;
 	va_start(ap, fmt);
-	vput(text, sizeof(text), fmt, ap);
+	code = fill_system(err, code, fmt, ap);
 	va_end(ap);
-	err_clear(err);
-	err->kind = ERR_SYSTEM;
-	err->code = code;
-	put(err->text, sizeof(err->text), "%s: %s", text, err_name(code));
-	return -code;
+	return code;
+}
+
+int err_system(struct err *err, int code, const char *fmt, ...)
+{
+	const char *cause;
+	va_list ap;
+
+	va_start(ap, fmt);
+	code = fill_system(err, code, fmt, ap);
+	va_end(ap);
+	if (!err)
+		return code;
+	cause = cause_of(-code);
+	cut(err->text, sizeof(err->text) - CAUSE_ROOM);
+	put(err->text + strlen(err->text), CAUSE_ROOM, cause ? ": %s" : " (%s)",
+	    cause ? cause : err_name(code));
+	return code;
 }
 
 int err_hint(struct err *err, const char *fmt, ...)
@@ -208,4 +277,11 @@ const char *err_name(int code)
 		return name;
 	put(unknown, sizeof(unknown), "errno %d", code);
 	return unknown;
+}
+
+const char *err_why(int code)
+{
+	const char *cause = cause_of(positive(code));
+
+	return cause ? cause : err_name(code);
 }

@@ -4,8 +4,8 @@
 // A function that can fail for a reason worth telling takes `struct err *err` last and returns 0 or
 // a negative errno. On failure it has called one of the err_* functions exactly once. Inner layers
 // write the message; only ctl/cmd and main print it. A message is lower case, with the object in
-// single quotes and the symbolic error last, then a hint: "cannot open 'x': ENOENT (is it
-// mounted?)".
+// single quotes and the cause in words last, then a hint: "cannot open 'x': it does not exist
+// (is it mounted?)". Where the errno alone tells no cause, its name is in parentheses: "cannot link 'x' (EINVAL)".
 #pragma once
 
 #include <stdbool.h>
@@ -26,9 +26,12 @@ struct err {
 };
 
 // Each returns a negative errno to return: -EINVAL, -code, -EPERM. err may be NULL. fmt is the
-// sentence without the errno's name; err_system appends ": ENAME".
+// sentence; err_system appends the cause that the errno has, or its name.
 __attribute__((format(printf, 2, 3))) int err_input(struct err *err, const char *fmt, ...);
 __attribute__((format(printf, 3, 4))) int err_system(struct err *err, int code, const char *fmt,
+						     ...);
+// The same for a sentence that tells the cause.
+__attribute__((format(printf, 3, 4))) int err_stated(struct err *err, int code, const char *fmt,
 						     ...);
 __attribute__((format(printf, 2, 3))) int err_refused(struct err *err, const char *fmt, ...);
 // Sets the hint of an error that is already set. Returns -err->code, or -EINVAL.
@@ -48,5 +51,7 @@ bool err_is_like(const struct err *a, const struct err *b);
 
 // "ENOENT" for ENOENT or -ENOENT; "errno 4711" when it has no name. Static storage.
 const char *err_name(int code);
-// The same of a positive code where the C library has no names; NULL: not one that Weir meets.
+// "it does not exist" for ENOENT or -ENOENT, or its name where it has many causes.
+const char *err_why(int code);
+// The same as err_name, of a positive code where the C library has no names; NULL: not one that Weir meets.
 const char *err_name_of(int code);

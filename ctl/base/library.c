@@ -15,7 +15,7 @@ static int find_all(void *library, const char *file, const struct library_call *
 		void *call = dlsym(library, calls[c].name);
 
 		if (!call)
-			return err_system(err, ENOSYS, "'%s' has no function %s", file,
+			return err_stated(err, ENOSYS, "'%s' has no function %s", file,
 					  calls[c].name);
 		memcpy(table + calls[c].at, &call, sizeof(call));
 	}
@@ -30,7 +30,7 @@ int library_load(const char *file, const struct library_call *calls, size_t n, v
 	int code;
 
 	if (!library)
-		return err_system(err, ENOENT, "cannot load '%s' (%s)", file, dlerror());
+		return err_stated(err, ENOENT, "cannot load '%s' (%s)", file, dlerror());
 	if ((code = find_all(library, file, calls, n, table, err))) {
 		dlclose(library);
 		return code;

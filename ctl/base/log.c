@@ -54,6 +54,8 @@ static const char *prefix(enum log_level level)
 		return colored ? "\033[1;31mweir:\033[0m " : "weir: ";
 	case LOG_WARNING:
 		return colored ? "weir: \033[1;35mwarning:\033[0m " : "weir: warning: ";
+	case LOG_NOTICE:
+		return colored ? "weir: \033[1mnotice:\033[0m " : "weir: notice: ";
 	default:
 		return "weir: ";
 	}

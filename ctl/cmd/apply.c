@@ -177,15 +177,13 @@ static void add_what(struct text *line, const struct apply_options *o, const str
 		text_addf(line, "unchanged: %s is in effect, ", what);
 	else
 		text_addf(line, "%s %s: ", o->dry_run ? "would apply" : "applied", what);
-	text_addf(line, "%zu %s, ", r->rules, num_plural(r->rules, "rule", "rules"));
+	text_addf(line, "%zu %s", r->rules, num_plural(r->rules, "rule", "rules"));
 	if (r->services)
-		text_addf(line, "%zu %s, ", r->services,
+		text_addf(line, ", %zu %s", r->services,
 			  num_plural(r->services, "service", "services"));
-	if (!r->unchanged)
-		text_addf(line, "%zu of %zu %s", r->expects, r->expects,
+	if (!r->unchanged && r->expects)
+		text_addf(line, ", %zu of %zu %s", r->expects, r->expects,
 			  num_plural(r->expects, "expectation holds", "expectations hold"));
-	if (!r->unchanged && !o->dry_run)
-		text_add(line, ", ");
 }
 
 static void set_fields(struct context *ctx, const struct apply_options *o,
@@ -226,9 +224,9 @@ static void add_result(struct context *ctx, const struct apply_options *o,
 
 	add_what(line, o, r);
 	if ((r->unchanged || !o->dry_run) && r->revision[0])
-		text_addf(line, "revision %s, ", r->revision);
+		text_addf(line, ", revision %s", r->revision);
 	if (r->unchanged || !o->dry_run)
-		text_addf(line, "instance %s", ctx->instance);
+		text_addf(line, ", instance %s", ctx->instance);
 	add_attached(ctx, r, o->dry_run, line);
 	add_left(ctx, r, line);
 	add_entries_only(ctx, r, line);

@@ -69,7 +69,9 @@ static int check(struct context *ctx, const struct args *args, struct candidate 
 // "near.weir is valid; 2 of 2 expectations hold"
 static void report(struct context *ctx, const char *path, size_t n, bool proved)
 {
-	if (proved)
+	if (!n)
+		out_line(ctx->out, "%s is valid", path);
+	else if (proved)
 		out_line(ctx->out, "%s is valid; %zu of %zu %s", path, n, n,
 			 num_plural(n, "expectation holds", "expectations hold"));
 	else

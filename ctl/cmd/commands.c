@@ -9,11 +9,31 @@ const struct command *const commands[] = {
 	&cmd_block, &cmd_unblock, &cmd_allow, &cmd_unallow, &cmd_list, &cmd_batch, &cmd_refresh,
 	&cmd_attach, &cmd_detach, &cmd_restore, &cmd_forget,
 	&cmd_check, &cmd_apply, &cmd_confirm, &cmd_rollback, &cmd_diff, &cmd_show, &cmd_history,
-	&cmd_service, &cmd_drain, &cmd_undrain, &cmd_weight, &cmd_backend,
-	&cmd_explain, &cmd_status, &cmd_stats, &cmd_metrics, &cmd_watch, &cmd_bypass, &cmd_doctor,
-	&cmd_decap, &cmd_run,
+	&cmd_status, &cmd_explain, &cmd_stats, &cmd_watch, &cmd_metrics, &cmd_doctor, &cmd_bypass,
+	&cmd_service, &cmd_drain, &cmd_undrain, &cmd_weight, &cmd_backend, &cmd_decap,
+	&cmd_run,
 	NULL,
 };
+
+const char *commands_group(const struct command *c)
+{
+	static const struct {
+		const struct command *first;
+		const char *title;
+	} groups[] = {
+		{&cmd_block, "Addresses and names"},
+		{&cmd_attach, "Interfaces"},
+		{&cmd_check, "Policy files"},
+		{&cmd_status, "What happens, and why"},
+		{&cmd_service, "Load balancer"},
+		{&cmd_run, "Agent"},
+	};
+
+	for (size_t n = 0; n < sizeof(groups) / sizeof(*groups); n++)
+		if (groups[n].first == c)
+			return groups[n].title;
+	return NULL;
+}
 // clang-format on
 
 const struct args_option global_options[] = {

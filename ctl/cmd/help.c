@@ -39,12 +39,15 @@ void help_overview(const struct args_option *globals)
 {
 	puts("usage: weir [GLOBAL OPTIONS] COMMAND …\n"
 	     "\n"
-	     "XDP packet filter and load balancer.\n"
-	     "\n"
-	     "Commands:");
-	for (const struct command *const *c = commands; *c; c++)
+	     "XDP packet filter and load balancer.");
+	for (const struct command *const *c = commands; *c; c++) {
+		const char *title = commands_group(*c);
+
+		if (title)
+			printf("\n%s:\n", title);
 		printf("  %-*s%s\n", COLUMN - 2, (*c)->name, (*c)->summary);
-	printf("  %-*s%s\n", COLUMN - 2, "help COMMAND", "print the options of a command");
+	}
+	printf("\n  %-*s%s\n", COLUMN - 2, "help COMMAND", "print the options of a command");
 	print_options("Global options", globals);
 	puts("\nExit status: 0 success; 1 invalid input; 2 refused by the kernel or the system;\n"
 	     "3 valid, but refused by Weir, without effect, or different.");

@@ -43,7 +43,7 @@ static int restore_policy_of(struct context *ctx, const struct args *args, bool 
 		log_notice("restoring revision %s, the last one that was accepted", current);
 		err_clear(err);
 	} else if (args->words.n && !file_exists(path)) {
-		return err_input(err, "cannot read '%s': %s", path, err_name(ENOENT));
+		return err_input(err, "cannot read '%s': %s", path, err_why(ENOENT));
 	}
 	*ret = current[0] != '\0';
 	return *ret ? applying_revision(ctx, args, current, err) : 0;
@@ -94,7 +94,7 @@ static int restore_attached(struct context *ctx, const struct attachments *list,
 	out_end(ctx->out);
 	if (bringup_remove_if_idle(&b, &removed, code ? NULL : err) || code || !removed)
 		return code;
-	err_system(err, ENODEV, "none of the interfaces of instance '%s' exists", ctx->instance);
+	err_stated(err, ENODEV, "none of the interfaces of instance '%s' exists", ctx->instance);
 	return -ENODEV;
 }
 

@@ -51,6 +51,6 @@ int active_record(const struct instance *i, enum active_part part, struct candid
 
 int active_broken(const struct generation_about *about, struct err *err)
 {
-	return err_system(err, EBADMSG, "the record of revision %s does not compile",
+	return err_stated(err, EBADMSG, "the record of revision %s does not compile",
 			  about->revision);
 }

@@ -70,12 +70,12 @@ int attachments_read(const char *instance, struct attachments *ret, struct err *
 	if ((code = file_read(path, FILE_MAX, &text, &len, err)))
 		return code;
 	if (sum_open(text, &len) || strlen(text) < len)
-		return err_system(err, EBADMSG, "'%s' is damaged", path);
+		return err_stated(err, EBADMSG, "'%s' is damaged", path);
 	text[len] = '\0';
 	if (read_lines(text, ret))
 		return 0;
 	attachments_free(ret);
-	return err_system(err, EBADMSG, "'%s' is damaged", path);
+	return err_stated(err, EBADMSG, "'%s' is damaged", path);
 }
 
 void attachments_free(struct attachments *a)

@@ -214,7 +214,7 @@ static int read_text(const char *folder, size_t n, struct environment_file *file
 
 	if (code || is_as_written(file))
 		return code;
-	return err_system(err, EBADMSG, "'%s' is damaged: checksum mismatch", path);
+	return err_stated(err, EBADMSG, "'%s' is damaged: checksum mismatch", path);
 }
 
 // late: their texts are read when they are asked for.
@@ -327,14 +327,14 @@ static int read_ranges(struct environment *w, const char *folder, const struct j
 	int code;
 
 	if (!name || !geo_parse_name(name, &geo.geo))
-		return err_system(err, EBADMSG, "'%s/index' is damaged: ranges without a name",
+		return err_stated(err, EBADMSG, "'%s/index' is damaged: ranges without a name",
 				  folder);
 	path = geo_path(folder, &geo.geo);
 	if ((code = file_read(path, FILE_BYTES_MAX, &text, &len, err)))
 		return code;
 	sum_of(text, len, sum);
 	if (!wanted || strcmp(sum, wanted) != 0)
-		return err_system(err, EBADMSG, "'%s' is damaged: checksum mismatch", path);
+		return err_stated(err, EBADMSG, "'%s' is damaged: checksum mismatch", path);
 	parse_ranges(text, len, &geo);
 	vec_push(&w->geos, geo);
 	return 0;
@@ -354,7 +354,7 @@ int environment_load_index(const char *folder, struct json **ret, struct err *er
 	if (!sum_open(text, &len))
 		index = json_parse(text, len, why, sizeof(why));
 	if (!index)
-		return err_system(err, EBADMSG, "'%s' is damaged: %s", path, why);
+		return err_stated(err, EBADMSG, "'%s' is damaged: %s", path, why);
 	*ret = index;
 	return 0;
 }

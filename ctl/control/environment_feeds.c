@@ -104,7 +104,7 @@ int environment_read_fetched(struct environment *w, const char *url, char **ret_
 	const struct environment_fetched *one = find(w, url);
 
 	if (!one)
-		return err_system(err, ENOENT, "'%s' is not fetched here", url);
+		return err_stated(err, ENOENT, "'%s' is not fetched here", url);
 	if (one->result.code) {
 		*err = one->result.err;
 		return one->result.code;

@@ -192,7 +192,7 @@ static int report(struct explain *e, const struct explain_step *q, bool file, st
 	else if ((e->bad_file = file))
 		code = err_input(err, "'%s' has errors", q->path);
 	else
-		code = err_system(err, EBADMSG, "the record of revision %s is damaged: %s",
+		code = err_stated(err, EBADMSG, "the record of revision %s is damaged: %s",
 				  e->revision, text_get(&first.text));
 	text_free(&first.text);
 	return code;

@@ -79,11 +79,11 @@ int feed_load(const char *instance, const char *url, struct feed *ret, struct er
 	int code;
 
 	if (!file_exists(path))
-		return err_system(err, ENOENT, "no copy of '%s'", url);
+		return err_stated(err, ENOENT, "no copy of '%s'", url);
 	if ((code = file_read(path, FETCH_BYTES_MAX + HEAD_MAX, &text, &len, err)))
 		return code;
 	if (sum_open(text, &len) || read_head(text, len, &feed) || strcmp(feed.url, url) != 0)
-		return err_system(err, EBADMSG, "the copy of '%s' is damaged", url);
+		return err_stated(err, EBADMSG, "the copy of '%s' is damaged", url);
 	*ret = feed;
 	feed = (struct feed){0};
 	return 0;

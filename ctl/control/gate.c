@@ -108,7 +108,7 @@ static int refuse_unknown(const struct session *session, const char *device, str
 		err_refused(
 			err,
 			"cannot find your login (%s), so cannot check that the active policy passes it on '%s'",
-			err_name(session->error), device);
+			err_why(session->error), device);
 	err_hint(err, "weir attach %s --confirm tries it and reverts by itself", device);
 	return -EPERM;
 }

@@ -87,11 +87,11 @@ int health_file_read(const char *instance, struct health_records *ret, struct er
 		struct health_record record;
 
 		if (read_record(json_at(json_get(j, "backends"), i), now_ms, &record))
-			return err_system(err, EBADMSG, "'%s' is damaged", path);
+			return err_stated(err, EBADMSG, "'%s' is damaged", path);
 		vec_push(&records, record);
 	}
 	if (!j)
-		return err_system(err, EBADMSG, "'%s' is damaged", path);
+		return err_stated(err, EBADMSG, "'%s' is damaged", path);
 	*ret = records;
 	records = (struct health_records){0};
 	return 0;

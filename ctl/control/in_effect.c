@@ -75,7 +75,7 @@ int in_effect_ifaces(const char *instance, const char *revision,
 	if (code)
 		return code;
 	if (candidate_resolve(c, r.path, NULL, 0))
-		return err_system(err, EBADMSG, "the record of revision %s no longer compiles",
+		return err_stated(err, EBADMSG, "the record of revision %s no longer compiles",
 				  r.id);
 	if (!has_others(c, about))
 		return 0;

@@ -139,7 +139,7 @@ static bool is_harmless(const struct replayed *r, uint64_t committed)
 
 static void note_damage(struct journal_file *j, size_t at, const char *why)
 {
-	err_system(&j->damage, EBADMSG,
+	err_stated(&j->damage, EBADMSG,
 		   "'%s' is damaged at byte %zu (%s); what follows is not used", j->path, at, why);
 }
 
@@ -279,7 +279,7 @@ int journal_read_owner(struct journal_file *j, const struct journal_owner *where
 	if (!line)
 		return -EIO;
 	if (journal_line_parse(line, where->bytes, room, &parsed) || parsed.what != JOURNAL_OWNER)
-		return err_system(err, EBADMSG, "'%s' is damaged at byte %zu", j->path,
+		return err_stated(err, EBADMSG, "'%s' is damaged at byte %zu", j->path,
 				  (size_t)where->at);
 	*ret = parsed.owner;
 	*ret_room = TAKE_PTR(room);

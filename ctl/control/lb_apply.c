@@ -266,7 +266,7 @@ static int check_time(const struct lb_apply *s, const struct instance *i, struct
 
 	if (code || now.jiffies - s->clock.jiffies < (uint64_t)SWITCH_MS * now.hz / 1000)
 		return code;
-	return err_system(err, ETIME, "the policy took more than %u s to load; try again",
+	return err_stated(err, ETIME, "the policy took more than %u s to load; try again",
 			  SWITCH_MS / 1000);
 }
 
@@ -279,7 +279,7 @@ static int share_backends(struct lb_apply *s, struct err *err)
 
 		if (lb_ids_has(&s->load.fresh, id) &&
 		    !lb_maps_set_backend(s->running, id, &s->backends[id]))
-			return err_system(err, ENOSPC,
+			return err_stated(err, ENOSPC,
 					  "the active policy has no room for backend %u", id);
 	}
 	return 0;

@@ -91,7 +91,7 @@ static int refuse_unknown(const struct session *s, struct err *err)
 		err_refused(
 			err,
 			"cannot find your login (%s), so cannot check that the policy passes it",
-			err_name(s->error));
+			err_why(s->error));
 	err_hint(err, "weir apply --confirm tries the policy and reverts by itself");
 	return -EPERM;
 }

@@ -72,7 +72,7 @@ int overrides_read(const char *instance, struct overrides *ret, struct err *err)
 	if (list)
 		return 0;
 	vec_free(ret);
-	err_system(err, EBADMSG, "'%s' is damaged%s%s", path, why[0] ? ": " : "", why);
+	err_stated(err, EBADMSG, "'%s' is damaged%s%s", path, why[0] ? ": " : "", why);
 	return err_hint(err, "move it away to start without overrides");
 }
 

@@ -30,7 +30,7 @@ static int prepare(const char *instance, const char *id, struct restore *r, stru
 		return code;
 	}
 	if (candidate_compile(r->candidate, r->revision.path, NULL, 0))
-		return err_system(err, EBADMSG, "the accepted policy %s no longer compiles", id);
+		return err_stated(err, EBADMSG, "the accepted policy %s no longer compiles", id);
 	return lb_apply_find_nexthops(&r->candidate->lb, r->candidate->resolved, NEXTHOP_WAIT_MS,
 				      err);
 }

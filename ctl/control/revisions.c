@@ -258,7 +258,7 @@ int revisions_save_names(const char *instance, struct revision *r, const struct 
 	CLEANUP_FREE char *folder = record_of(instance, r->id);
 
 	if (!folder)
-		return err_system(err, ENOENT, "the record of revision %s is missing", r->id);
+		return err_stated(err, ENOENT, "the record of revision %s is missing", r->id);
 	return environment_save_names(w, folder, ++r->answers, err);
 }
 
@@ -494,7 +494,7 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 		return 0;
 	if (sum_open(text, &len) || !len || !memchr(text, '\n', len) ||
 	    strcspn(text, "\n") >= REVISION_ID)
-		return err_system(err, EBADMSG, "'%s' is damaged: no revision name", path);
+		return err_stated(err, EBADMSG, "'%s' is damaged: no revision name", path);
 	snprintf(ret, REVISION_ID, "%.*s", (int)strcspn(text, "\n"), text);
 	return 0;
 }

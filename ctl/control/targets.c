@@ -91,7 +91,7 @@ int targets_check_answers(const struct targets *t, struct err *err)
 		return 0;
 	dns_describe(first, why, sizeof(why));
 	if (first->error == -ETIMEDOUT || first->error == -ECONNREFUSED || first->error == -EIO)
-		err_system(err, -first->error, "%s", why);
+		err_stated(err, -first->error, "%s", why);
 	else
 		err_input(err, "%s", why);
 	if (failed > 1)

@@ -216,7 +216,7 @@ static int finish(const struct instance *i, struct iface *iface, struct attach_r
 	if (code || (code = linked_read(i->folder, ret->number, &linked, err)))
 		return code;
 	if (!(ours = attached_ours(&there)))
-		return err_system(err, ENOENT, "the program on '%s' was removed at once",
+		return err_stated(err, ENOENT, "the program on '%s' was removed at once",
 				  iface->name);
 	iface->state = IFACE_ATTACHED;
 	iface->mode = there.mode;

@@ -100,7 +100,7 @@ int commit_in_force(const struct instance *i, struct commit_state *ret, uint32_t
 	if (code)
 		return code;
 	if (!state.in_force)
-		return err_system(err, ENOENT,
+		return err_stated(err, ENOENT,
 				  "the active policy of instance '%s' is no longer in bpffs",
 				  i->name);
 	*ret = state;

@@ -306,7 +306,7 @@ static int attach_new(const struct hook_target *target, const struct decap_end *
 	    (code = decap_query(target->ifindex, &state, err)))
 		return code;
 	if (!state.there)
-		return err_system(err, ENOENT, "the program on '%s' was removed at once",
+		return err_stated(err, ENOENT, "the program on '%s' was removed at once",
 				  target->name);
 	result.mode = state.mode;
 	result.shared = state.shared;

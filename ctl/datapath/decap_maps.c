@@ -281,7 +281,7 @@ int decap_maps_told(const struct decap_maps *m, struct decap_state *ret, struct 
 		table_read(m->nets, sizeof(struct decap_prefix), NETS_MAX);
 
 	if (m->nets < 0)
-		return err_system(err, ENOENT,
+		return err_stated(err, ENOENT,
 				  "the decapsulating program has no table of prefixes");
 	ret->here = mem_zalloc(hosts.n + nets.n + 1, sizeof(*ret->here));
 	ret->from = mem_zalloc(nets.n + 1, sizeof(*ret->from));

@@ -116,7 +116,7 @@ int generation_open(const struct instance *i, uint32_t number, struct generation
 		if (code == -ENOENT && p >= PARTS_NEEDED)
 			continue;
 		if (code == -ENOENT)
-			return err_system(err, ENOENT, "'%s' of generation %u is not in bpffs",
+			return err_stated(err, ENOENT, "'%s' of generation %u is not in bpffs",
 					  part_name((enum part)p), number);
 		if (code)
 			return code;

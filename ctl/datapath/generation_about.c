@@ -43,7 +43,7 @@ static int open_about(const struct instance *i, uint32_t number, int *ret_fd, st
 	CLEANUP_FREE char *folder = generation_folder(i->folder, number);
 	int code = bpffs_get(folder, FILE_NAME, ret_fd, err);
 
-	return code == -ENOENT ? err_system(err, ENOENT, "generation %u is not in bpffs", number)
+	return code == -ENOENT ? err_stated(err, ENOENT, "generation %u is not in bpffs", number)
 			       : code;
 }
 

@@ -332,7 +332,7 @@ int instance_home(const char *name, __u64 *ret_inode, struct err *err)
 
 static int missing_object(const struct instance *i, const char *file, struct err *err)
 {
-	err_system(err, ENOENT, "'%s' is missing in '%s'", file, i->folder);
+	err_stated(err, ENOENT, "'%s' is missing in '%s'", file, i->folder);
 	return err_hint(err, "weir -n %s detach --force removes the instance; then attach again",
 			i->name);
 }

@@ -42,7 +42,7 @@ static int read_all(int fd, void *values, void *read, size_t size, uint32_t n, s
 
 static int damaged(struct err *err)
 {
-	return err_system(err, EBADMSG, "the state of the balancer is damaged");
+	return err_stated(err, EBADMSG, "the state of the balancer is damaged");
 }
 
 static int read_state(struct lb_maps *l, struct err *err)
@@ -126,7 +126,7 @@ static int open_parts(struct lb_maps *l, const struct instance *i, uint32_t gene
 		return -ENOENT;
 	if (missing == PARTS)
 		return 0;
-	err_system(err, ENOENT, "'%s' of generation %u is not in bpffs", part_name(missing),
+	err_stated(err, ENOENT, "'%s' of generation %u is not in bpffs", part_name(missing),
 		   generation);
 	return incomplete(i, err);
 }
@@ -375,7 +375,7 @@ static int map_pins(const struct lb_maps *l, const struct lb_service *s, struct 
 	int code = bpffs_get(folder, s->name, &fd, err);
 
 	if (code == -ENOENT) {
-		err_system(err, ENOENT, "the pins of '%s' are not in bpffs", s->name);
+		err_stated(err, ENOENT, "the pins of '%s' are not in bpffs", s->name);
 		return err_hint(err, "weir detach --force removes the instance; then attach again");
 	}
 	return code ? code

@@ -78,7 +78,7 @@ static bool is_order(const struct bpf_insn *insn)
 
 static int refuse(const char *program, const char *marker)
 {
-	loading->code = err_system(loading->err, EBADMSG, "program '%s': %s%s%s", program,
+	loading->code = err_stated(loading->err, EBADMSG, "program '%s': %s%s%s", program,
 				   marker ? "the marker '" : "it has no marker",
 				   marker ? marker : "", marker ? "' has no value" : "");
 	return loading->code;
@@ -87,7 +87,7 @@ static int refuse(const char *program, const char *marker)
 // libbpf would continue. Without types the verifier follows each call of a global function, which takes minutes.
 static int refuse_untyped(const char *program)
 {
-	loading->code = err_system(loading->err, EOPNOTSUPP,
+	loading->code = err_stated(loading->err, EOPNOTSUPP,
 				   "the kernel does not accept the types of program '%s'", program);
 	return loading->code;
 }
@@ -330,6 +330,6 @@ int markers_read(int fd, struct markers *ret, struct err *err)
 			return 0;
 		}
 	}
-	err_system(err, ENOTSUP, "another version of weir has loaded the policy");
+	err_stated(err, ENOTSUP, "another version of weir has loaded the policy");
 	return err_hint(err, "apply the policy again");
 }

@@ -97,7 +97,7 @@ int probe_machine(struct err *err)
 	for (size_t n = 0; n < ARRAY_SIZE(known) && sizeof(void *) == 8; n++)
 		if (!strcmp(uts.machine, known[n]))
 			return 0;
-	return err_system(err, ENOTSUP,
+	return err_stated(err, ENOTSUP,
 			  "this machine (%s) is not supported: Weir runs on x86-64 (x86_64) and "
 			  "arm64 (aarch64), with programs of 64 bits",
 			  uts.machine);
@@ -115,15 +115,15 @@ int probe_kernel(struct err *err)
 		return 0;
 	uname(&uts);
 	if (fd == -ENOSYS)
-		return err_system(err, ENOSYS, "this kernel (%s) has no BPF", uts.release);
+		return err_stated(err, ENOSYS, "this kernel (%s) has no BPF", uts.release);
 	if (fd == -EPERM) {
-		err_system(err, EPERM, "no privilege to load BPF programs");
+		err_stated(err, EPERM, "no privilege to load BPF programs");
 		err_hint(err, "the kernel is locked down, or a seccomp filter denies it");
 		confined_explain(err, CONFINED_LOAD);
 		return -EPERM;
 	}
 	if (fd == -EINVAL)
-		return err_system(err, EINVAL,
+		return err_stated(err, EINVAL,
 				  "this kernel (%s) is too old for Weir: XDP with "
 				  "multi-buffer packets needs Linux 5.18 or later",
 				  uts.release);

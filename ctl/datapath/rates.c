@@ -214,7 +214,7 @@ static int old_table(const struct instance *i, uint32_t previous, uint32_t place
 	int code = bpffs_get(folder, name, ret_fd, err);
 
 	return code == -ENOENT
-		       ? err_system(err, ENOENT, "table %s of rates is no longer in bpffs", name)
+		       ? err_stated(err, ENOENT, "table %s of rates is no longer in bpffs", name)
 		       : code;
 }
 

@@ -32,7 +32,7 @@ static int parse_word(const char *text, __u64 *ret)
 
 static int bad_seed(const char *path, struct err *err)
 {
-	err_system(err, EBADMSG, "'%s' is not a valid seed", path);
+	err_stated(err, EBADMSG, "'%s' is not a valid seed", path);
 	return err_hint(
 		err,
 		"move the file away to generate a new seed; services without 'seed' then get different rings");

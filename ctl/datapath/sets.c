@@ -122,7 +122,7 @@ static int open_set(const struct instance *i, const struct generation_about_set 
 	int code = bpffs_get(folder, set->name, ret_fd, err);
 
 	return code == -ENOENT
-		       ? err_system(err, ENOENT, "the set '@%s' is no longer in bpffs", set->name)
+		       ? err_stated(err, ENOENT, "the set '@%s' is no longer in bpffs", set->name)
 		       : code;
 }
 

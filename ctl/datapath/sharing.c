@@ -165,6 +165,8 @@ int sharing_check(const struct meta *meta, struct err *err)
 
 	if (sharing == SHARING_WORKS)
 		return 0;
+	if (sharing != SHARING_REFUSED)
+		return err_stated(err, (int)meta->sharing_code, "%s", reasons[sharing]);
 	return err_system(err, (int)meta->sharing_code, "%s", reasons[sharing]);
 }
 

@@ -35,7 +35,7 @@ int crypto_sha256(const void *bytes, size_t len, unsigned char ret[CRYPTO_SHA256
 	if (code)
 		return code;
 	if (!found.digest(bytes, len, ret, NULL, found.sha256(), NULL))
-		return err_system(err, ENOTSUP, "libcrypto computes no SHA-256");
+		return err_stated(err, ENOTSUP, "libcrypto computes no SHA-256");
 	return 0;
 }
 

@@ -193,7 +193,7 @@ int curl_loop_start(struct curl_loop *loop, CURL *easy, curl_loop_done *done, vo
 		return 0;
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, NULL);
 	transfer_free(t);
-	return err_system(err, EINVAL, "cannot start a transfer (libcurl: %s)",
+	return err_stated(err, EINVAL, "cannot start a transfer (libcurl: %s)",
 			  curl_multi_strerror(code));
 }
 

@@ -106,7 +106,7 @@ static int set_servers(ares_channel channel, const char *list, struct err *err)
 		s.of.at[i].next = &s.of.at[i + 1];
 	status = ares_set_servers_ports(channel, s.of.at);
 	if (status)
-		return err_system(err, EIO, "cannot set the name servers '%s' (c-ares: %s)", list,
+		return err_stated(err, EIO, "cannot set the name servers '%s' (c-ares: %s)", list,
 				  ares_strerror(status));
 	return 0;
 }
@@ -123,7 +123,7 @@ static int set_resolv_conf(const char *path, struct ares_options *o, int *mask, 
 #else
 	(void)o;
 	(void)mask;
-	return err_system(err, ENOTSUP, "cannot use '%s': this c-ares reads /etc/resolv.conf only",
+	return err_stated(err, ENOTSUP, "cannot use '%s': this c-ares reads /etc/resolv.conf only",
 			  path);
 #endif
 }
@@ -151,7 +151,7 @@ static int open_channel(const struct dns_options *options, const struct dns_chan
 	status = ares_init_options(ret, &o, mask);
 	free(o.resolvconf_path);
 	if (status)
-		return err_system(err, status == ARES_ENOMEM ? ENOMEM : EIO,
+		return err_stated(err, status == ARES_ENOMEM ? ENOMEM : EIO,
 				  "cannot start the resolver (c-ares: %s)", ares_strerror(status));
 	return 0;
 }

@@ -229,7 +229,7 @@ static int errno_of(CURLcode code)
 static void fail(struct fetch *f, int code, const char *why)
 {
 	f->result.code = -code;
-	err_system(&f->result.err, code, "cannot fetch '%s': %s", f->url, why);
+	err_stated(&f->result.err, code, "cannot fetch '%s': %s", f->url, why);
 }
 
 static void fail_denied(struct fetch *f)

@@ -265,7 +265,7 @@ static int run(struct walk *w, struct err *err)
 	code = walk_families(w);
 	free(w->memo.cells);
 	if (code < 0)
-		err_system(err, -code, "'%s' is damaged", w->tree->path);
+		err_stated(err, -code, "'%s' is damaged", w->tree->path);
 	return code < 0 ? code : 0;
 }
 
@@ -295,11 +295,11 @@ static int refuse_file(const char *path, int status, struct err *err)
 	size_t len = strlen(path);
 
 	if (access(path, R_OK))
-		return err_input(err, "cannot read '%s': %s", path, err_name(errno));
+		return err_input(err, "cannot read '%s': %s", path, err_why(errno));
 	if (status == MMDB_UNKNOWN_DATABASE_FORMAT_ERROR)
 		return err_input(err, "'%s' has a format of another version than 2", path);
 	if (status != MMDB_INVALID_METADATA_ERROR)
-		return err_system(err, EBADMSG, "'%s' is damaged: %s", path, MMDB_strerror(status));
+		return err_stated(err, EBADMSG, "'%s' is damaged: %s", path, MMDB_strerror(status));
 	err_input(err, "'%s' is not a MaxMind database", path);
 	if (len > 4 && !strcmp(path + len - 4, ".dat"))
 		return err_hint(

@@ -145,7 +145,7 @@ int nexthop_from(const struct addr *dest, const struct lookup *route, const stru
 	if (route->kind != LOOKUP_UNICAST)
 		return bad_kind(dest, route->kind, err);
 	if (!(device = find_link(links, n_links, route->ifindex)))
-		return err_system(err, ENODEV, "the device %u of a route no longer exists",
+		return err_stated(err, ENODEV, "the device %u of a route no longer exists",
 				  route->ifindex);
 	if ((code = check_device(dest, device, err)) ||
 	    (code = go_below(device, links, n_links, &egress, err)) ||

@@ -147,7 +147,7 @@ def test_a_drain_ends_in_time(balancer, node):
     until(lambda: node.backend(TWO)["state"] == "up")
     assert 1.5 < time.monotonic() - began < 4.5
     assert node.backend(TWO)["slots"] > 4000
-    until(lambda: "weir: the drain of 10.78.2.2 in web has ended\n" in agent.said())
+    until(lambda: "weir: notice: the drain of 10.78.2.2 in web has ended\n" in agent.said())
     until(lambda: TWO not in (node.state / "drains").read_text())
     assert balancer.answers(balancer.vip4)
 

@@ -184,7 +184,7 @@ def test_a_neighbour_that_fails_keeps_its_address_and_is_told(balancer, node):
     finally:
         balancer.on("backend2", ["ip", "link", "set", "net0", "up"])
         balancer.lab("route", "reset", check=False)
-    until(lambda: "weir: no longer: service 'web': the next hop stays" in agent.said(), 40)
+    until(lambda: "weir: notice: no longer: service 'web': the next hop stays" in agent.said(), 40)
 
 
 def test_mtu_of_the_route(balancer, node):

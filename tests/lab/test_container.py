@@ -45,11 +45,11 @@ def test_with_the_file_system_of_the_host_it_works(pair, weir):
 
 
 @pytest.mark.parametrize("dropped, said", [
-    ("-all", "no privilege to load BPF programs: EPERM (this process lacks CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)"),
-    ("-bpf,-sys_admin", "no privilege to load BPF programs: EPERM (this process lacks CAP_BPF)"),
-    ("-net_admin,-sys_admin", "no privilege to load BPF programs: EPERM (this process lacks CAP_NET_ADMIN)"),
-    ("-perfmon,-sys_admin", "EACCES (this process lacks CAP_PERFMON)"),
-    ("-sys_admin", "EPERM (this process lacks CAP_SYS_ADMIN)"),
+    ("-all", "no privilege to load BPF programs (this process lacks CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)"),
+    ("-bpf,-sys_admin", "no privilege to load BPF programs (this process lacks CAP_BPF)"),
+    ("-net_admin,-sys_admin", "no privilege to load BPF programs (this process lacks CAP_NET_ADMIN)"),
+    ("-perfmon,-sys_admin", "permission denied (this process lacks CAP_PERFMON)"),
+    ("-sys_admin", "operation not permitted (this process lacks CAP_SYS_ADMIN)"),
 ])
 def test_missing_capabilities_are_named(pair, weir, dropped, said):
     netns, *argv = weir.argv("attach", "near0")[2:]

@@ -292,7 +292,7 @@ class TestEntries:
     def test_a_slow_server_is_named(self, on, block, feed):
         feed.mode = "slow"
         done = run([*on.argv("block", "--url", feed.url, "--ca", feed.ca, "--sync", "feed")], check=False)
-        assert f"weir: still fetching '{feed.url}' after 2s" in done.stderr
+        assert f"weir: notice: still fetching '{feed.url}' after 2s" in done.stderr
 
     def test_bad_lines_have_the_url(self, on, block, feed):
         feed.body = b"192.0.2.1\nbad/line\n"

@@ -176,7 +176,7 @@ class Story:
 
     def the_server_goes_and_comes(self):
         self.feed.stop()
-        self.fails("ECONNREFUSED")
+        self.fails("connect to server")
         self.feed.start()
         self.is_back()
 

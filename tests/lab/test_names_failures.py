@@ -89,7 +89,7 @@ def test_by_hand_the_names_that_are_kept_are_told(blocked, server):
     server.names[NAME] = (TTL_S, TWO)
     with read_only(blocked.state):
         done = blocked.json("refresh", "--resolver", server.resolver, status=2)
-        assert "EROFS" in done["error"]["text"] and done["entries_refused"] == done["error"]["text"]
+        assert "read-only" in done["error"]["text"] and done["entries_refused"] == done["error"]["text"]
         row = done["names"][0]
         assert (row["kept"], row["errno"], row["added"], row["leaving"]) == ("entries", "EROFS", 0, 0)
         assert done["changed"] == 0 and set(blocked.entries()) == {ONE}
@@ -104,19 +104,19 @@ def test_the_state_folder_is_read_only(pair, blocked, server):
     until(lambda: part(blocked)["fresh"] == 2, seconds=20, what="two names")
     with read_only(blocked.state):
         server.names[NAME] = (TTL_S, TWO)
-        until(lambda: alarms(blocked, "EROFS"), seconds=30, what="the alarm")
+        until(lambda: alarms(blocked, "read-only"), seconds=30, what="the alarm")
         assert (part(blocked)["fresh"], part(blocked)["failing"]) == (1, 1)
         since, others = len(asked(server, NAME)), len(asked(server, OTHER))
         until(lambda: len(asked(server, NAME)) > since + 1, seconds=WAIT_S, what="two more questions")
         assert len(asked(server, OTHER)) > others + 1  # nothing is wrong with that one
         pauses = [b - a for a, b in zip(asked(server, NAME)[since - 1:], asked(server, NAME)[since:])]
         assert pauses[1] > 1.5 * TTL_S
-        assert alarms(blocked, "EROFS") and len(problems(blocked, "EROFS")) == 1
-        assert times(agent, "EROFS") == 1 and "added" not in agent.said() and "resolves again" not in agent.said()
+        assert alarms(blocked, "read-only") and len(problems(blocked, "read-only")) == 1
+        assert times(agent, "read-only") == 1 and "added" not in agent.said() and "resolves again" not in agent.said()
         assert pair.free(ONE, TWO) == [False, True]
     until(lambda: pair.free(ONE, TWO) == [False, False], seconds=WAIT_S, what=TWO)
-    until(lambda: not alarms(blocked, "EROFS") and part(blocked)["failing"] == 0, seconds=20, what="the end of the alarm")
-    assert times(agent, "EROFS") == 1 and times(agent, "the entries follow their names again") == 1
+    until(lambda: not alarms(blocked, "read-only") and part(blocked)["failing"] == 0, seconds=20, what="the end of the alarm")
+    assert times(agent, "read-only") == 1 and times(agent, "the entries follow their names again") == 1
 
 
 def test_full_tables_do_not_hold_up_the_policy(pair, weir, server, tmp_path):
@@ -141,7 +141,7 @@ def test_a_policy_whose_record_is_read_only_follows_all_the_same(both, server):
         until(lambda: alarms(both, "the policy has the new addresses, but its record does not: "), seconds=20, what="the alarm")
         since = len(asked(server, OTHER))
         until(lambda: len(asked(server, OTHER)) > since + 1, seconds=WAIT_S, what="two more questions")
-        assert times(agent, "EROFS") == 1 and part(both)["failing"] == 1 and passes(both, OLD, NEW) == [False, False]
+        assert times(agent, "read-only") == 1 and part(both)["failing"] == 1 and passes(both, OLD, NEW) == [False, False]
         done = both.json("refresh", "--resolver", server.resolver, status=2)
         row = next(row for row in done["names"] if row["name"] == OTHER)
         assert done["switched"] and (row["kept"], row["added"], row["leaving"]) == ("policy", 1, 1)

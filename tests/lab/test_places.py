@@ -72,7 +72,7 @@ class TestPolicy:
     @pytest.mark.parametrize("policy, database, sentence", [
         ("country JP", None, "no prefix of country JP in"),
         ("asn 64999", None, "no prefix of asn 64999 in"),
-        ("country DE", "/nowhere.mmdb", "cannot read '/nowhere.mmdb': ENOENT"),
+        ("country DE", "/nowhere.mmdb", "cannot read '/nowhere.mmdb': it does not exist"),
         ("country DE", "/var/empty-of-databases", "cannot read"),
     ])
     def test_what_cannot_be_found_is_refused(self, apply, geo, policy, database, sentence):

@@ -482,7 +482,7 @@ def test_a_kernel_that_refuses_the_general_program(pair, on, apply):
         apply(text)
     apply.write(TEN)
     done = refused_apply(on, apply, "weir_policy")
-    assert done.returncode == 2 and "the kernel refuses the policy program: E2BIG" in done.stderr, done.stderr
+    assert done.returncode == 2 and "the kernel refuses the policy program (E2BIG)" in done.stderr, done.stderr
     assert ports(pair) == PASSES_TEN and not on.json("status")["short_refused"]
 
 

@@ -30,14 +30,31 @@ static void test_system(void **state)
 	assert_int_equal(err_system(&err, ENOENT, "cannot open '%s'", "f"), -ENOENT);
 	assert_int_equal(err.kind, ERR_SYSTEM);
 	assert_int_equal(err.code, ENOENT);
-	assert_string_equal(err.text, "cannot open 'f': ENOENT");
+	assert_string_equal(err.text, "cannot open 'f': it does not exist");
 	assert_int_equal(err_hint(&err, "is it mounted?"), -ENOENT);
 
 	assert_int_equal(err_system(&err, -EBUSY, "attach"), -EBUSY);
 	assert_int_equal(err.code, EBUSY);
-	assert_string_equal(err.text, "attach: EBUSY");
+	assert_string_equal(err.text, "attach: in use");
 	assert_string_equal(err.hint, "");
 	assert_true(err_system(&err, 0, "lost its errno") < 0);
+}
+
+// One errno of a system call that has many causes, and a sentence that has the cause.
+static void test_cause(void **state)
+{
+	(void)state;
+	struct err err = {0};
+
+	assert_int_equal(err_system(&err, EINVAL, "cannot link '%s'", "x"), -EINVAL);
+	assert_string_equal(err.text, "cannot link 'x' (EINVAL)");
+	assert_int_equal(err_stated(&err, -EBADMSG, "'%s' is damaged", "x"), -EBADMSG);
+	assert_int_equal(err.kind, ERR_SYSTEM);
+	assert_int_equal(err.code, EBADMSG);
+	assert_string_equal(err.text, "'x' is damaged");
+	assert_int_equal(err_stated(NULL, ENOSPC, "x"), -ENOSPC);
+	assert_string_equal(err_why(-ENOSPC), "no space left");
+	assert_string_equal(err_why(EINVAL), "EINVAL");
 }
 
 static void test_refused(void **state)
@@ -74,7 +91,7 @@ static void test_prefix(void **state)
 	err_hint(&err, "hint");
 	err_prefix(&err, "line %d", 3);
 	err_prefix(&err, "'%s'", "a.weir");
-	assert_string_equal(err.text, "'a.weir': line 3: cannot open 'b': ENOENT");
+	assert_string_equal(err.text, "'a.weir': line 3: cannot open 'b': it does not exist");
 	assert_string_equal(err.hint, "hint");
 	assert_int_equal(err.code, ENOENT);
 }
@@ -86,9 +103,10 @@ static void test_full(void **state)
 
 	(void)state;
 	err_system(&err, ENOENT, "cannot open 'x'");
-	assert_string_equal(err_full(&err, full), "cannot open 'x': ENOENT");
+	assert_string_equal(err_full(&err, full), "cannot open 'x': it does not exist");
 	err_hint(&err, "is it mounted?");
-	assert_string_equal(err_full(&err, full), "cannot open 'x': ENOENT (is it mounted?)");
+	assert_string_equal(err_full(&err, full),
+			    "cannot open 'x': it does not exist (is it mounted?)");
 	err = (struct err){0};
 	memset(err.text, 't', sizeof(err.text) - 1);
 	memset(err.hint, 'h', sizeof(err.hint) - 1);
@@ -123,9 +141,11 @@ static void test_arguments_from_itself(void **state)
 	err_refused(&err, "outer: %s", err.text);
 	assert_string_equal(err.text, "outer: inner");
 	err_system(&err, EIO, "more: %s", err.text);
-	assert_string_equal(err.text, "more: outer: inner: EIO");
+	assert_string_equal(err.text, "more: outer: inner: input or output error");
 	err_prefix(&err, "%s", err.text);
-	assert_string_equal(err.text, "more: outer: inner: EIO: more: outer: inner: EIO");
+	assert_string_equal(err.text,
+			    "more: outer: inner: input or output error: more: outer: inner: "
+			    "input or output error");
 }
 
 static void test_cuts_what_is_too_long(void **state)
@@ -138,7 +158,7 @@ static void test_cuts_what_is_too_long(void **state)
 	text[sizeof(text) - 1] = '\0';
 	err_system(&err, ENOENT, "%s", text);
 	assert_true(strlen(err.text) < sizeof(err.text));
-	assert_string_equal(err.text + strlen(err.text) - 11, "...: ENOENT");
+	assert_string_equal(err.text + strlen(err.text) - 22, "...: it does not exist");
 	err_input(&err, "%s", text);
 	assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
 	assert_string_equal(err.text + strlen(err.text) - 4, "x...");
@@ -206,6 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_input),
 		cmocka_unit_test(test_system),
+		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_prefix),

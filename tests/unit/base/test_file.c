@@ -176,10 +176,13 @@ static void test_read_absent(void **state)
 	long_name[sizeof(long_name) - 1] = '\0';
 	write_file("plain", "x", 1);
 	assert_int_equal(symlink("loop", "loop"), 0);
-	assert_unreadable("absent", MAX, ENOENT, ERR_INPUT, "cannot open 'absent': ENOENT");
-	assert_unreadable("", MAX, ENOENT, ERR_INPUT, "cannot open '': ENOENT");
-	assert_unreadable("plain/x", MAX, ENOTDIR, ERR_INPUT, "cannot open 'plain/x': ENOTDIR");
-	assert_unreadable("loop", MAX, ELOOP, ERR_INPUT, "cannot open 'loop': ELOOP");
+	assert_unreadable("absent", MAX, ENOENT, ERR_INPUT,
+			  "cannot open 'absent': it does not exist");
+	assert_unreadable("", MAX, ENOENT, ERR_INPUT, "cannot open '': it does not exist");
+	assert_unreadable("plain/x", MAX, ENOTDIR, ERR_INPUT,
+			  "cannot open 'plain/x': not a folder");
+	assert_unreadable("loop", MAX, ELOOP, ERR_INPUT,
+			  "cannot open 'loop': too many symbolic links");
 	assert_int_equal(file_read(long_name, MAX, NULL, NULL, NULL), -ENAMETOOLONG);
 	assert_int_equal(file_read("absent", MAX, NULL, NULL, NULL), -ENOENT);
 }
@@ -399,7 +402,7 @@ static void test_stage_fails_half_way(void **state)
 	signal(SIGXFSZ, SIG_DFL);
 	assert_int_equal(r, -EFBIG);
 	assert_int_equal(err.kind, ERR_SYSTEM);
-	assert_string_equal(err.text, "cannot write 'kept.new': EFBIG");
+	assert_string_equal(err.text, "cannot write 'kept.new': too large");
 	assert_content("kept", "old");
 	assert_false(file_exists("kept.new"));
 }
@@ -412,7 +415,7 @@ static void test_stage_refuses(void **state)
 	write_file("victim", "precious", 8);
 	assert_int_equal(symlink("victim", "linked.new"), 0);
 	assert_int_equal(file_stage("linked", "x", 1, 0600, &err), -ELOOP);
-	assert_string_equal(err.text, "cannot create 'linked.new': ELOOP");
+	assert_string_equal(err.text, "cannot create 'linked.new': too many symbolic links");
 	assert_content("victim", "precious");
 	assert_int_equal(mkdir("dir.new", 0700), 0);
 	assert_int_equal(file_stage("dir", "x", 1, 0600, &err), -EISDIR);
@@ -422,7 +425,7 @@ static void test_stage_refuses(void **state)
 	assert_int_equal(file_stage("pipe", "x", 1, 0600, &err), -ENXIO);
 	alarm(0);
 	assert_int_equal(file_stage("no/such", "x", 1, 0600, &err), -ENOENT);
-	assert_string_equal(err.text, "cannot create 'no/such.new': ENOENT");
+	assert_string_equal(err.text, "cannot create 'no/such.new': it does not exist");
 }
 
 static void test_commit_fails(void **state)
@@ -431,10 +434,10 @@ static void test_commit_fails(void **state)
 	struct err err = {0};
 
 	assert_int_equal(file_commit("never-staged", &err), -ENOENT);
-	assert_string_equal(err.text, "cannot replace 'never-staged': ENOENT");
+	assert_string_equal(err.text, "cannot replace 'never-staged': it does not exist");
 	assert_int_equal(mkdir("is-folder", 0700), 0);
 	assert_int_equal(file_replace("is-folder", "x", 1, 0600, &err), -EISDIR);
-	assert_string_equal(err.text, "cannot replace 'is-folder': EISDIR");
+	assert_string_equal(err.text, "cannot replace 'is-folder': it is a folder");
 	assert_false(file_exists("is-folder.new"));
 	assert_true(file_exists("is-folder"));
 }
@@ -495,7 +498,7 @@ static void test_mkdirs(void **state)
 	write_file("there/file", "", 0);
 	assert_int_equal(file_mkdirs("there/file", 0700, &err), -ENOTDIR);
 	assert_int_equal(err.kind, ERR_SYSTEM);
-	assert_string_equal(err.text, "cannot create the folder 'there/file': ENOTDIR");
+	assert_string_equal(err.text, "cannot create the folder 'there/file': not a folder");
 	assert_int_equal(file_mkdirs("there/file/x", 0700, &err), -ENOTDIR);
 	assert_int_equal(symlink("a", "there/link"), 0);
 	assert_int_equal(file_mkdirs("there/link/c", 0700, &err), 0);
@@ -536,7 +539,7 @@ static void test_remove_tree_refuses(void **state)
 	assert_int_equal(symlink("aim", "way"), 0);
 	write_file("single", "x", 1);
 	assert_int_equal(file_remove_tree("way", &err), -ENOTDIR);
-	assert_string_equal(err.text, "cannot remove 'way': ENOTDIR");
+	assert_string_equal(err.text, "cannot remove 'way': not a folder");
 	assert_int_equal(file_remove_tree("way//", &err), -ENOTDIR);
 	assert_true(file_exists("aim/inner"));
 	assert_int_equal(file_remove_tree("single", &err), -ENOTDIR);

@@ -53,7 +53,7 @@ static void test_default_level(void **state)
 	assert_false(log_enabled(LOG_INFO));
 	redirect();
 	say_all();
-	assert_caught("weir: e 1\nweir: warning: w x\nweir: n\n");
+	assert_caught("weir: e 1\nweir: warning: w x\nweir: notice: n\n");
 }
 
 static void test_levels(void **state)
@@ -62,9 +62,9 @@ static void test_levels(void **state)
 	static const char *const want[] = {
 		[LOG_ERROR] = "weir: e 1\n",
 		[LOG_WARNING] = "weir: e 1\nweir: warning: w x\n",
-		[LOG_NOTICE] = "weir: e 1\nweir: warning: w x\nweir: n\n",
-		[LOG_INFO] = "weir: e 1\nweir: warning: w x\nweir: n\nweir: i\n",
-		[LOG_DEBUG] = "weir: e 1\nweir: warning: w x\nweir: n\nweir: i\nweir: d\n",
+		[LOG_NOTICE] = "weir: e 1\nweir: warning: w x\nweir: notice: n\n",
+		[LOG_INFO] = "weir: e 1\nweir: warning: w x\nweir: notice: n\nweir: i\n",
+		[LOG_DEBUG] = "weir: e 1\nweir: warning: w x\nweir: notice: n\nweir: i\nweir: d\n",
 	};
 
 	for (enum log_level level = LOG_ERROR; level <= LOG_DEBUG; level++) {
@@ -82,7 +82,8 @@ static void test_color(void **state)
 	redirect();
 	say_all();
 	log_setup(LOG_NOTICE, false);
-	assert_caught("\033[1;31mweir:\033[0m e 1\nweir: \033[1;35mwarning:\033[0m w x\nweir: n\n");
+	assert_caught("\033[1;31mweir:\033[0m e 1\nweir: \033[1;35mwarning:\033[0m w x\n"
+		      "weir: \033[1mnotice:\033[0m n\n");
 }
 
 static void test_does_not_steer_the_terminal(void **state)
@@ -115,7 +116,7 @@ static void test_for_a_client(void **state)
 	redirect();
 	say_all();
 	log_for("");
-	assert_caught("weir: api: e 1\nweir: warning: api: w x\nweir: api: n\n");
+	assert_caught("weir: api: e 1\nweir: warning: api: w x\nweir: notice: api: n\n");
 }
 
 static void test_long(void **state)

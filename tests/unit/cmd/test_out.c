@@ -304,7 +304,7 @@ static void say_error(struct out *o)
 	out_table(o, "half");
 	out_row(o);
 	out_cell(o, "k", "K", "1");
-	out_error(o, "cannot open 'x': ENOENT", "", "ENOENT");
+	out_error(o, "cannot open 'x': it does not exist", "", "ENOENT");
 }
 
 // An error closes open objects: one document, with the error at its top level.
@@ -316,7 +316,7 @@ static void test_error_in_the_middle(void **state)
 	(void)state;
 	assert_non_null(j);
 	assert_string_equal(json_get_string(json_get(j, "error"), "text"),
-			    "cannot open 'x': ENOENT");
+			    "cannot open 'x': it does not exist");
 	assert_string_equal(json_get_string(json_get(j, "error"), "code"), "ENOENT");
 	assert_non_null(json_get(json_get(j, "error"), "hint"));
 	assert_null(json_get_string(json_get(j, "error"), "hint")); // null

@@ -289,7 +289,7 @@ static void limits_of_a_single_buffer(void **state)
 	    "MTU 3491 is too large for native mode, which would lose packets longer than 3490 bytes",
 	    "ip link set eth0 mtu 3490");
 	assert_false(tried(&f, ATTACH_NATIVE, &why)); // even by name
-	assert_string_equal(why.text, "cannot attach to 'eth0' in native mode: EMSGSIZE");
+	assert_string_equal(why.text, "cannot attach to 'eth0' in native mode (EMSGSIZE)");
 	assert_string_equal(why.hint,
 			    "driver 'virtio_net' would lose packets at MTU 3491: ip link set "
 			    "eth0 mtu 3490");

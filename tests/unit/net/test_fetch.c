@@ -212,7 +212,7 @@ static void a_copy_is_not_sent_again(void **state)
 static void without_a_copy_there_is_no_same(void **state)
 {
 	(void)state;
-	assert_string_equal(failure("/same", -EIO), "the server answered 304: EIO");
+	assert_string_equal(failure("/same", -EIO), "the server answered 304");
 }
 
 // Text that shrinks to less than a fiftieth: not yet a bomb.
@@ -316,11 +316,10 @@ static void redirects_are_followed_but_not_everywhere(void **state)
 	assert_string_equal(r.etag, "\"v1\"");
 	fetch_result_free(&r);
 	before = server.requests;
-	assert_string_equal(failure("/loop", -EIO), "more than 5 redirects: EIO");
+	assert_string_equal(failure("/loop", -EIO), "more than 5 redirects");
 	assert_int_equal(server.requests - before, 6);
-	assert_string_equal(
-		failure("/to-file", -EIO),
-		"a redirect leads to 'file://', which is not an http or https URL: EIO");
+	assert_string_equal(failure("/to-file", -EIO),
+			    "a redirect leads to 'file://', which is not an http or https URL");
 }
 
 static void packed_texts(void **state)
@@ -330,11 +329,9 @@ static void packed_texts(void **state)
 	(void)state;
 	assert_string_equal(r.text, "192.0.2.1\n");
 	fetch_result_free(&r);
-	assert_string_equal(failure("/cut", -EBADMSG), "the gzip body is cut off: EBADMSG");
-	assert_string_equal(failure("/longer", -EBADMSG),
-			    "bytes follow the end of the gzip body: EBADMSG");
-	assert_string_equal(failure("/bomb", -EBADMSG),
-			    "the text is larger than 1048576 bytes: EBADMSG");
+	assert_string_equal(failure("/cut", -EBADMSG), "the gzip body is cut off");
+	assert_string_equal(failure("/longer", -EBADMSG), "bytes follow the end of the gzip body");
+	assert_string_equal(failure("/bomb", -EBADMSG), "the text is larger than 1048576 bytes");
 	r = fetch((struct fetch_request){.url = http_url(&server, "/bomb")});
 	assert_int_equal(r.code, -EBADMSG);
 	assert_non_null(
@@ -357,10 +354,9 @@ static void packed_files(void **state)
 		assert_int_equal(r.len, 20);
 		fetch_result_free(&r);
 	}
-	assert_string_equal(failure("/list.gz-cut", -EBADMSG), "the gzip file is cut off: EBADMSG");
-	assert_string_equal(failure("/list.gz-longer", -EBADMSG),
-			    "the gzip file is damaged: EBADMSG");
-	assert_string_equal(failure("/list.gz-not", -EBADMSG), "the gzip file is damaged: EBADMSG");
+	assert_string_equal(failure("/list.gz-cut", -EBADMSG), "the gzip file is cut off");
+	assert_string_equal(failure("/list.gz-longer", -EBADMSG), "the gzip file is damaged");
+	assert_string_equal(failure("/list.gz-not", -EBADMSG), "the gzip file is damaged");
 }
 
 static char told[4][256];
@@ -402,9 +398,9 @@ static void failures(void **state)
 	r = fetch((struct fetch_request){.url = "file:///etc/passwd"});
 	assert_int_equal(r.code, -EINVAL);
 	assert_string_equal(r.err.text, "'file:///etc/passwd' is not an http or https URL");
-	assert_string_equal(failure("/error", -EIO), "the server answered 503: EIO");
-	assert_string_equal(failure("/missing", -EIO), "the server answered 404: EIO");
-	assert_string_equal(failure("/page", -EIO), "the server answered 404: EIO");
+	assert_string_equal(failure("/error", -EIO), "the server answered 503");
+	assert_string_equal(failure("/missing", -EIO), "the server answered 404");
+	assert_string_equal(failure("/page", -EIO), "the server answered 404");
 	failure("/short", -EIO);
 	assert_non_null(strstr(failure("/silent", -ETIMEDOUT), "timed out"));
 }
@@ -470,7 +466,7 @@ static void a_redirect_to_another_host_is_followed(void **state)
 	fetch_result_free(&r);
 	r = fetch_named("feed.test", "/to-gone");
 	snprintf(sentence, sizeof(sentence),
-		 "cannot fetch '%s': 'gone.test': no such name (NXDOMAIN): ENOENT",
+		 "cannot fetch '%s': 'gone.test': no such name (NXDOMAIN)",
 		 named_url("feed.test", "/to-gone"));
 	assert_string_equal(r.err.text, sentence);
 	fetch_result_free(&r);
