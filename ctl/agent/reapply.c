@@ -57,7 +57,8 @@ void reapply_look(struct reapply *r)
 		return;
 	memcpy(r->revision, e->about.revision, sizeof(r->revision));
 	inputs_free(&r->inputs);
-	if (r->revision[0] && !in_effect_load(instance, e, NULL)) {
+	if (r->revision[0] &&
+	    !revisions_load_known(instance, r->revision, false, &e->record, &e->revision, NULL)) {
 		inputs_read_feeds(e->revision.path, &e->record.reader, &r->inputs);
 		r->inputs.places = e->record.geos.n;
 	}

@@ -88,7 +88,8 @@ static bool policy_has_feeds(const char *instance)
 	CLEANUP_INPUTS struct inputs inputs = {0};
 
 	if (in_effect_find(instance, e, NULL) || e->trial || !e->about.revision[0] ||
-	    in_effect_load(instance, e, NULL))
+	    revisions_load_known(instance, e->about.revision, false, &e->record, &e->revision,
+				 NULL))
 		return false;
 	inputs_read_feeds(e->revision.path, &e->record.reader, &inputs);
 	return inputs.feeds.n;
