@@ -188,6 +188,7 @@ static int put_in_force(const struct instance *i, struct candidate *c, const str
 	revision_sign(r, about);
 	if ((code = generation_pin(i->folder, c->generation, number, about, err)))
 		return code;
+	test_program_pin(c->test, i, number);
 	if ((code = enter_and_switch(i, c, r, trial_ms, err))) {
 		generation_unpin(i->folder, number);
 		return code;

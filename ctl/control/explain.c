@@ -372,6 +372,15 @@ static int open_balancer(struct explain *e, uint32_t number, struct err *err)
 	return 0;
 }
 
+// That of an empty policy is not pinned.
+static int open_test(struct explain *e, uint32_t number, struct err *err)
+{
+	int code = test_program_find(e->store->instance, number, &e->test, err);
+
+	return code == -ENOENT ? test_program_open(e->store->instance, e->generation, &e->test, err)
+			       : code;
+}
+
 static int open_running(struct explain *e, const struct explain_request *request, struct err *err)
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
@@ -388,8 +397,7 @@ static int open_running(struct explain *e, const struct explain_request *request
 		return code;
 	if ((code = open_balancer(e, number, err)))
 		return code;
-	if (request->test &&
-	    (code = test_program_open(e->store->instance, e->generation, &e->test, err)))
+	if (request->test && (code = open_test(e, number, err)))
 		return code;
 	snprintf(e->revision, sizeof(e->revision), "%s", about->revision);
 	e->named = e->reach.named;

@@ -68,6 +68,7 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 		return code;
 	if ((code = generation_pin(i->folder, c->generation, number, about, err)))
 		return code;
+	test_program_pin(c->test, i, number);
 	if ((code = identities_enter(i, &c->identities, err)))
 		return code;
 	if ((code = commit_switch(i, c->generation, 0, err)))

@@ -3,21 +3,28 @@
 #include "ctl/datapath/test_program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "common/service.h"
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/program_load.h"
 
 struct test_program {
-	struct policy_bpf *skel;
+	struct policy_bpf *skel; // NULL: it was found pinned
+	int program;             // the first one; belongs to skel, if there is one
+	int stages;              // found pinned: the kernel empties the array when nothing holds it
+	int folder;              // of the pins, to be locked for each packet; -1: it is ours alone
 	struct policy_test *answer; // mapped
 	uint8_t *packet;
 	size_t size;
@@ -32,6 +39,10 @@ void test_program_free(struct test_program *t)
 		return;
 	if (t->answer)
 		munmap(t->answer, sizeof(*t->answer));
+	if (!t->skel)
+		fd_close(t->program);
+	fd_close(t->stages);
+	fd_close(t->folder);
 	policy_bpf__destroy(t->skel);
 	free(t->packet);
 	free(t);
@@ -130,27 +141,85 @@ const char *test_program_refused(const struct test_program *t)
 	return t->refused;
 }
 
-int test_program_open(const struct instance *i, const struct generation *g,
-		      struct test_program **ret, struct err *err)
+static struct test_program *test_program_new(void)
 {
-	CLEANUP_TEST_PROGRAM struct test_program *t = mem_new(struct test_program);
-	void *answer;
-	int code;
+	struct test_program *t = mem_new(struct test_program);
 
-	if ((code = open_either(t, i, g, err)))
-		return code;
-	answer = mmap(NULL, sizeof(*t->answer), PROT_READ | PROT_WRITE, MAP_SHARED,
-		      bpf_map__fd(t->skel->maps.test), 0);
+	t->program = t->stages = t->folder = -1;
+	t->packet = mem_zalloc(1, PACKET_MAX);
+	return t;
+}
+
+static int map_answer(struct test_program *t, int fd, struct err *err)
+{
+	void *answer = mmap(NULL, sizeof(*t->answer), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
 	if (answer == MAP_FAILED)
 		return err_system(err, errno, "cannot map the result of the test program");
 	t->answer = answer;
-	t->packet = mem_zalloc(1, PACKET_MAX);
+	return 0;
+}
+
+int test_program_open(const struct instance *i, const struct generation *g,
+		      struct test_program **ret, struct err *err)
+{
+	CLEANUP_TEST_PROGRAM struct test_program *t = test_program_new();
+	int code;
+
+	if ((code = open_either(t, i, g, err)) ||
+	    (code = map_answer(t, bpf_map__fd(t->skel->maps.test), err)))
+		return code;
+	t->program = parts_first_program(t->skel);
 	*ret = TAKE_PTR(t);
 	return 0;
 }
 
-int test_program_run(struct test_program *t, const uint8_t *frame, size_t length,
-		     const struct policy_test *ask, struct test_result *ret, struct err *err)
+// ---- pinned -------------------------------------------------------------------------------------
+
+static char *folder_of(const struct instance *i, uint32_t generation)
+{
+	CLEANUP_FREE char *folder = generation_folder(i->folder, generation);
+
+	return mem_printf("%s/test", folder);
+}
+
+// The program last: without it the others are not looked at.
+void test_program_pin(const struct test_program *t, const struct instance *i, uint32_t generation)
+{
+	CLEANUP_FREE char *folder = folder_of(i, generation);
+
+	if (t->refused[0] || file_mkdirs(folder, 0700, NULL))
+		return;
+	if (bpffs_put(folder, "stages", bpf_map__fd(t->skel->maps.stages), NULL) ||
+	    bpffs_put(folder, "answer", bpf_map__fd(t->skel->maps.test), NULL) ||
+	    bpffs_put(folder, "program", t->program, NULL))
+		file_remove_tree(folder, NULL);
+}
+
+int test_program_find(const struct instance *i, uint32_t generation, struct test_program **ret,
+		      struct err *err)
+{
+	CLEANUP_FREE char *folder = folder_of(i, generation);
+	CLEANUP_TEST_PROGRAM struct test_program *t = test_program_new();
+	CLEANUP_FD int answer = -1;
+	int code = bpffs_get(folder, "program", &t->program, err);
+
+	if (code || (code = bpffs_get(folder, "stages", &t->stages, err)) ||
+	    (code = bpffs_get(folder, "answer", &answer, err)))
+		return code;
+	t->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->folder < 0)
+		return err_system(err, errno, "cannot open '%s'", folder);
+	if ((code = map_answer(t, answer, err)))
+		return code;
+	*ret = TAKE_PTR(t);
+	return 0;
+}
+
+// ---- packets ------------------------------------------------------------------------------------
+
+static int run_locked(struct test_program *t, const uint8_t *frame, size_t length,
+		      const struct policy_test *ask, struct test_result *ret, struct err *err)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = (uint32_t)length,
 		    .data_out = t->packet, .data_size_out = PACKET_MAX);
@@ -162,7 +231,7 @@ int test_program_run(struct test_program *t, const uint8_t *frame, size_t length
 	t->answer->backend = BACKEND_NONE;
 	t->answer->pinned = 0;
 	t->answer->general = 0;
-	if (bpf_prog_test_run_opts(parts_first_program(t->skel), &opts))
+	if (bpf_prog_test_run_opts(t->program, &opts))
 		return err_system(err, errno, "cannot run a test packet of %zu bytes", length);
 	*ret = (struct test_result){
 		.verdict = opts.retval,
@@ -181,4 +250,17 @@ int test_program_run(struct test_program *t, const uint8_t *frame, size_t length
 	};
 	memcpy(ret->first_counted, t->answer->first_counted, sizeof(ret->first_counted));
 	return 0;
+}
+
+int test_program_run(struct test_program *t, const uint8_t *frame, size_t length,
+		     const struct policy_test *ask, struct test_result *ret, struct err *err)
+{
+	int code;
+
+	if (t->folder >= 0 && flock(t->folder, LOCK_EX))
+		return err_system(err, errno, "cannot lock the test program");
+	code = run_locked(t, frame, length, ask, ret, err);
+	if (t->folder >= 0)
+		flock(t->folder, LOCK_UN);
+	return code;
 }

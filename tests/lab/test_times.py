@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What commands cost, counted in calls to the kernel: not more with more interfaces, never a wait."""
 import collections
+import fcntl
 import json
+import os
 import re
+import subprocess
 
 import pytest
 
@@ -163,3 +166,34 @@ def test_names_of_a_packet_beside_a_list(on, listed):
     listed(6000)
     packets = on.json("explain", "tcp", "from", "@s,", "192.0.2.1", "to", "10.77.0.1", "port", "22")["packets"]
     assert {packet["verdict"] for packet in packets} == {"drop", "pass"}
+
+
+def test_a_packet_is_asked_without_a_load(on, cost, listed):
+    """The test program of the policy in force is kept, also by the attach that restores the policy."""
+    listed(200)
+    question = QUESTIONS[-1]
+    for again in False, True:
+        if again:
+            on("detach")
+            on("attach", "near0", "--max-entries", "1000")
+        assert not cost(*question)["BPF_PROG_LOAD"]
+        assert "is dropped" in on(*question).stdout
+    kept, = on.bpffs.glob("gen/*/test")
+    (kept / "program").unlink()
+    assert cost(*question)["BPF_PROG_LOAD"] and "is dropped" in on(*question).stdout
+
+
+def test_packets_are_asked_in_turn(on, listed):
+    """Commands share the answer of the test program: who finds it in use waits."""
+    listed(200)
+    kept, = on.bpffs.glob("gen/*/test")
+    folder = os.open(kept, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        asked = on.start(*QUESTIONS[-1])
+        with pytest.raises(subprocess.TimeoutExpired):
+            asked.wait(timeout=1)
+        fcntl.flock(folder, fcntl.LOCK_UN)
+        assert asked.wait(timeout=30) == 0 and "is dropped" in asked.stdout.read()
+    finally:
+        os.close(folder)
