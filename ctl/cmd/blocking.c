@@ -472,30 +472,59 @@ static const struct record *group_of(const struct blocking *r, const struct stor
 	return NULL;
 }
 
-// "; 5 hosts of 203.0.113.0/24 are blocked as one entry"
+// Groups in the order of the records, each once.
+struct groups {
+	const struct record **at;
+	size_t n, cap;
+};
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct record *const *x = a, *const *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void collect_groups(const struct blocking *r, const struct store *b, struct groups *ret)
+{
+	size_t kept = 0;
+
+	vec_each (&r->targets.items.items, item) {
+		const struct record *group = group_of(r, b, item);
+
+		if (group)
+			vec_push(ret, group);
+	}
+	if (ret->n)
+		qsort(ret->at, ret->n, sizeof(*ret->at), compare_groups);
+	vec_each (ret, group)
+		if (!kept || ret->at[kept - 1] != *group)
+			ret->at[kept++] = *group;
+	ret->n = kept;
+}
+
 void blocking_add_groups(struct text *line, const struct blocking *r, const struct store *b,
 			 struct out *o)
 {
-	const struct record *last = NULL;
+	CLEANUP_VEC struct groups groups = {0};
 	addr_text text;
+	size_t hosts;
 
 	if (!r->intent.group)
 		return;
+	collect_groups(r, b, &groups);
 	out_array(o, "groups");
-	vec_each (&r->targets.items.items, item) {
-		const struct record *group = group_of(r, b, item);
-		size_t hosts;
-
-		if (!group || group == last)
-			continue;
-		hosts = records_group_size(&b->records, &b->records.list, group);
-		out_item_string(o, prefix_format(&group->prefix, text));
-		if (!last)
-			text_addf(line, "; %zu %s of %s are blocked as one entry", hosts,
-				  num_plural(hosts, "host", "hosts"), text);
-		last = group;
-	}
+	vec_each (&groups, group)
+		out_item_string(o, prefix_format(&(*group)->prefix, text));
 	out_end(o);
+	if (!groups.n)
+		return;
+	hosts = records_group_size(&b->records, &b->records.list, groups.at[0]);
+	text_addf(line, "; %zu %s of %s are blocked as one entry", hosts,
+		  num_plural(hosts, "host", "hosts"), prefix_format(&groups.at[0]->prefix, text));
+	if (groups.n > 1)
+		text_addf(line, ", and so are those of %zu more %s", groups.n - 1,
+			  num_plural(groups.n - 1, "prefix", "prefixes"));
 }
 
 void blocking_describe(struct text *line, const struct blocking *r, const struct store *b,

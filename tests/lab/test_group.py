@@ -32,6 +32,13 @@ def test_from_n_on_they_are_one_prefix(pair, on, ban):
     assert on("list", "--plain").stdout == f"{NET}\n"
 
 
+def test_a_list_of_hosts(on, ban):
+    hosts = [f"198.51.{net}.{host}" for host in (1, 2, 3) for net in range(5)]
+    done = ban("-f", "-", input="\n".join([*hosts, "203.0.113.1", "10.9.0.0/16"]))
+    assert "; 3 hosts of 198.51.0.0/24 are blocked as one entry, and so are those of 4 more prefixes; saved" in done.stdout
+    assert set(on.entries()) == {*(f"198.51.{net}.0/24" for net in range(5)), "203.0.113.1", "10.9.0.0/16"}
+
+
 def test_below_n_the_hosts_return(pair, on, ban):
     ban(FIRST, SECOND, THIRD, "--for", "1h")
     done = on("unblock", "--origin", "jail", FIRST)

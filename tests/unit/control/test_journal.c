@@ -115,6 +115,7 @@ static void assert_round_trip(const struct owner *h, uint32_t number)
 	assert_string_equal(line.owner.by, h->by);
 	assert_true(line.owner.since_s == h->since_s);
 	assert_int_equal(line.owner.fleeting, h->fleeting);
+	assert_int_equal(line.owner.group, h->group);
 }
 
 static void test_owners(void **state)
@@ -131,6 +132,7 @@ static void test_owners(void **state)
 			.by = random_string(&seed),
 			.since_s = unit_random(&seed),
 			.fleeting = unit_below(&seed, 2),
+			.group = unit_below(&seed, 2) ? 2 + (uint32_t)unit_below(&seed, 255) : 0,
 		};
 
 		assert_round_trip(&h, unit_below(&seed, UINT32_MAX));
