@@ -270,20 +270,19 @@ static bool has_agent(const char *instance)
 	return agent.runs;
 }
 
-static int do_apply(struct context *ctx, struct apply_request *r, struct err *err)
+static int apply_once(struct context *ctx, struct apply_request *r, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
 	const struct environment *last = r->again ? &r->again->record : &r->last;
-	int code = bpffs_ready(err);
+	int code;
 
-	if (code)
-		return code;
-	load_last(ctx->instance, &r->last);
 	c = r->options.path ? candidate_new(&r->options.dns, last) : candidate_new_replay();
 	c->environment.again = r->again;
 	c->environment.overlap = has_agent(ctx->instance);
 	code = apply(c, &r->options, &result, err);
+	if (code == -ETIME && !r->options.patient)
+		return code;
 	policy_show_findings(ctx, c);
 	if (code && !result.attach_failed)
 		return code;
@@ -293,6 +292,23 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 	if (code)
 		return code;
 	return r->options.dry_run ? 0 : show_open_in(ctx->instance, ctx->out, err);
+}
+
+// On a slow machine the verifier takes minutes.
+static int do_apply(struct context *ctx, struct apply_request *r, struct err *err)
+{
+	int code = bpffs_ready(err);
+
+	if (code)
+		return code;
+	load_last(ctx->instance, &r->last);
+	code = apply_once(ctx, r, err);
+	if (code != -ETIME || r->options.patient)
+		return code;
+	log_notice("the policy took more than 30 s to load: loading it once more, for up to 5m");
+	err_clear(err);
+	r->options.patient = true;
+	return apply_once(ctx, r, err);
 }
 
 static int apply_this(struct context *ctx, const struct args *args, const char *path,

@@ -148,7 +148,8 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 {
 	int code;
 
-	c->lb.options = (struct lb_apply_options){.force = o->force, .trial_ms = o->trial_ms};
+	c->lb.options = (struct lb_apply_options){
+		.force = o->force, .trial_ms = o->trial_ms, .patient = o->patient};
 	if (!o->force && (code = candidate_check_tracking(c, err)))
 		return code;
 	if ((code = candidate_load(c, b->instance, err)))

@@ -27,6 +27,7 @@ struct apply_options {
 	const struct session *session; // whose packets come through this namespace; NULL: none
 	bool force, fleeting, dry_run;
 	bool offline;    // feeds are not fetched: their copies are used
+	bool patient;    // the last load has taken too long (lb_apply_options)
 	bool unattended; // refuse a text that has lost most of the accepted policy (shrink.h)
 };
 

@@ -15,7 +15,8 @@
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/seed.h"
 
-#define SWITCH_MS 30000 // from the plan to the switch, at most
+#define SWITCH_MS  30000  // from the plan to the switch, at most,
+#define PATIENT_MS 300000 // and for who knows that it takes long
 
 void lb_apply_free(struct lb_apply *s)
 {
@@ -24,6 +25,11 @@ void lb_apply_free(struct lb_apply *s)
 	free(s->backends);
 	free(s->nexthops);
 	sentences_free(&s->warnings);
+}
+
+static uint32_t switch_ms(const struct lb_apply *s)
+{
+	return s->options.patient ? PATIENT_MS : SWITCH_MS;
 }
 
 // ---- next hops ----------------------------------------------------------------------------------
@@ -129,7 +135,7 @@ static int check_memory(const struct lb_apply *s, struct err *err)
 
 static uint64_t trial_end(const struct lb_apply *s)
 {
-	return s->clock.jiffies + (s->options.trial_ms + SWITCH_MS) * s->clock.hz / 1000;
+	return s->clock.jiffies + (s->options.trial_ms + switch_ms(s)) * s->clock.hz / 1000;
 }
 
 // Flows that are silent for longer than `idle` are not remembered, neither on the way there nor back.
@@ -189,7 +195,7 @@ static int prepare_running(struct lb_apply *s, const struct resolved *r, struct 
 
 	if (!s->running)
 		return 0;
-	if ((code = lb_running_guard(s->running, &s->clock, SWITCH_MS, err)))
+	if ((code = lb_running_guard(s->running, &s->clock, switch_ms(s), err)))
 		return code;
 	return s->options.trial_ms ? extend_changes(s, r, err) : 0;
 }
@@ -264,10 +270,10 @@ static int check_time(const struct lb_apply *s, const struct instance *i, struct
 	struct clock now;
 	int code = instance_clock(i, &now, err);
 
-	if (code || now.jiffies - s->clock.jiffies < (uint64_t)SWITCH_MS * now.hz / 1000)
+	if (code || now.jiffies - s->clock.jiffies < (uint64_t)switch_ms(s) * now.hz / 1000)
 		return code;
-	return err_stated(err, ETIME, "the policy took more than %u s to load; try again",
-			  SWITCH_MS / 1000);
+	return err_stated(err, ETIME, "the policy took more than %u s to load",
+			  switch_ms(s) / 1000);
 }
 
 // Pins that the policy on trial writes may name its new backends: the one before has to know those. Where

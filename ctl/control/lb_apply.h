@@ -16,7 +16,8 @@
 struct lb_apply_options {
 	bool force;        // begin anew where every connection would move
 	uint64_t trial_ms; // 0: for good
-	bool agent;        // one runs, as lb_apply_plan has found
+	bool patient; // the load may take five minutes, not half a one: slots change for so much longer
+	bool agent; // one runs, as lb_apply_plan has found
 };
 
 struct lb_apply {
@@ -45,7 +46,7 @@ int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct ins
 		  uint32_t running, struct diag *d, struct err *err);
 
 // The last thing before the switch: on trial the ring before is made ready for the way back; the seed is
-// kept unless `fleeting`. 0 or -errno with err set.
+// kept unless `fleeting`. 0 or -errno with err set; -ETIME: the load has taken too long for the plan.
 int lb_apply_before(struct lb_apply *s, const struct instance *i, bool fleeting, struct err *err);
 // The first thing after it: time begins for what changes, and next hops and states that backends have
 // now are written. 0 or -errno with err set.

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from labnet import Pair, WEIR, read_only, run
+from labnet import Pair, WEIR, read_only, run, until
 from policylab import (
     MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, in_force, logged_in, ping, programs, udp,
 )
@@ -851,3 +851,28 @@ def test_no_empty_revision_where_the_record_cannot_be_written(on, apply):
     with read_only(on.state):
         done = apply(TEN, "--volatile")
         assert ", revision" not in done.stdout and f", instance {on.name}" in done.stdout, done.stdout
+
+
+def test_a_load_that_takes_long_is_repeated(on, tmp_path):
+    """As on a machine whose verifier takes a minute: the plan of the services is too old by then, so there is another one,
+    which may take longer."""
+    path, trace = tmp_path / "slow.weir", tmp_path / "trace"
+    words = ["interface near0", "service www {", "vip 192.0.2.10", "proto tcp", "port 80", "mode ipip", "source 10.77.0.77",
+             f"backend {Pair.far4}", "}"]
+
+    def apply(port, *strace):
+        path.write_text("\n".join(words).replace("port 80", f"port {port}"))
+        return subprocess.Popen(["strace", "-f", "-qq", "-o", trace, "-e", "trace=bpf", *strace, *on.argv("apply", path)],
+                                stderr=subprocess.PIPE, text=True)
+
+    for port in 80, 81:
+        apply(port).communicate(timeout=30)
+    calls = trace.read_text().splitlines()
+    last = max(n for n, call in enumerate(calls) if "BPF_PROG_LOAD, {prog_type=BPF_PROG_TYPE_XDP" in call)
+    slow = apply(82, "-e", f"inject=bpf:signal=STOP:when={last}")
+    until(lambda: "stopped by SIGSTOP" in trace.read_text(), what="the load")
+    time.sleep(31)
+    os.kill(int(trace.read_text().split()[0]), signal.SIGCONT)
+    said = slow.communicate(timeout=60)[1]
+    assert slow.returncode == 0 and "took more than 30 s to load: loading it once more" in said, said
+    assert "port 82" in on("show").stdout
