@@ -27,6 +27,7 @@ struct agent {
 	bool policy_was_absent; // at the start, so nothing was applied
 	const char
 		*metrics; // --metrics as given: the address to serve them on; NULL: only the socket
+	const char *hook; // --hook as given; NULL: not given
 	const char *resolver; // --resolver as given; NULL: not given
 	const char *resolver_timeout;
 	const struct dns_options *dns; // of both, and of the network namespace
@@ -41,6 +42,7 @@ struct agent {
 	struct files *files;
 	struct feeds_part *feeds;
 	struct api *api;
+	struct hooks *hooks; // NULL: no --hook
 	struct names_part *names;
 	struct places_part *places;
 	// The rest is for agent.c.
@@ -63,7 +65,7 @@ struct agent_part {
 #define AGENT_BY_FILE "agent (file)"
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
-	agent_feeds, agent_files, agent_api, agent_names, agent_places;
+	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks;
 
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h, has made the heart and filled in *a up to
 // `refused`. presence_leave() writes what `weir status` reports afterwards.

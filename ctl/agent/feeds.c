@@ -18,6 +18,7 @@
 #include "ctl/agent/commands.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/agent/files.h"
+#include "ctl/agent/hooks.h"
 #include "ctl/agent/inputs.h"
 #include "ctl/agent/reapply.h"
 #include "ctl/agent/task.h"
@@ -100,10 +101,19 @@ static uint64_t retry_ms(const struct feed_job *job)
 
 // ---- what came ------------------------------------------------------------------------------------
 
+static void tell(const struct feed_job *job, const char *from, const char *to, const char *why)
+{
+	CLEANUP_FREE char *url = feed_public_url(job->url.url);
+
+	hooks_tell(job->part->agent, &(struct hook_event){"feed", url, from, to, why});
+}
+
 static void succeed(struct feed_job *job)
 {
-	if (job->problem.text[0])
+	if (job->problem.text[0]) {
 		log_notice("'%s' is good again", job->url.url);
+		tell(job, "failing", "ok", NULL);
+	}
 	err_clear(&job->problem);
 	job->failures = 0;
 	job->good_s = (uint64_t)time(NULL);
@@ -123,7 +133,8 @@ static void fail(struct feed_job *job, const struct err *err)
 	bool known = err_is_like(&job->problem, err);
 	err_full_text full;
 
-	job->failures++;
+	if (!job->failures++)
+		tell(job, "ok", "failing", err->text);
 	job->problem = *err;
 	if (!known)
 		log_warning("%s; %s", err_full(err, full), what_stays(job));

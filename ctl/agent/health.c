@@ -20,6 +20,7 @@
 #include "ctl/agent/check_times.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/health_targets.h"
+#include "ctl/agent/health_tell.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
@@ -52,8 +53,9 @@ struct agent_health {
 	struct health_targets targets;
 	struct agent_task look, apply, tick, save, tell, sources;
 	struct all_check_times times;
-	uint32_t generation; // that the targets are of; 0: none has been looked at
-	uint64_t digest;     // of what commands have set
+	struct health_without without; // services
+	uint32_t generation;           // that the targets are of; 0: none has been looked at
+	uint64_t digest;               // of what commands have set
 	uint64_t random;
 	uint64_t took_ms;    // by the last rewrite
 	uint64_t sources_ms; // taken by the last look at the sources
@@ -67,11 +69,6 @@ static uint64_t random_below(struct agent_health *h, uint64_t bound)
 	h->random ^= h->random >> 7;
 	h->random ^= h->random << 17;
 	return bound ? h->random % bound : 0;
-}
-
-static const char *name_of(const struct health_target *t, addr_text buf)
-{
-	return t->backend->addr.family ? addr_format(&t->backend->addr, buf) : "here";
 }
 
 // ---- checks -------------------------------------------------------------------------------------
@@ -107,32 +104,6 @@ static void plan_check(struct agent_health *h, struct health_target *t)
 
 	pause -= random_below(h, pause / 10 + 1);
 	check_in(t, passed < pause ? pause - passed : 0);
-}
-
-static void note_told(struct health_target *t)
-{
-	t->told = t->backend->health.state;
-	t->told_ring = t->backend->ring;
-}
-
-// After the rewrite, which decides about the ring.
-static void tell_change(struct health_target *t)
-{
-	uint8_t state = t->backend->health.state, ring = t->backend->ring;
-	const char *service = t->service->name;
-	addr_text name;
-
-	if (state == BACKEND_UP && t->told != BACKEND_UP)
-		log_notice("service '%s': %s is up%s", service, name_of(t, name),
-			   t->backend->health.failed_ms ? " again" : "");
-	else if (state == BACKEND_UP || (t->told != BACKEND_UP && ring == t->told_ring))
-		return;
-	else if (ring == BACKEND_DOWN)
-		log_warning("service '%s': %s is down", service, name_of(t, name));
-	else
-		log_warning("service '%s': %s fails its checks%s: %s", service, name_of(t, name),
-			    ring == BACKEND_UP ? ", kept" : "", t->why);
-	note_told(t);
 }
 
 // The rewrite is in force within 100 ms.
@@ -310,8 +281,7 @@ static int apply(void *part, struct err *err)
 
 	if (code)
 		return code;
-	for (size_t i = 0; i < h->targets.n; i++)
-		tell_change(&h->targets.at[i]);
+	health_tell(h->agent, &h->targets, &h->without);
 	if (change.generation != h->generation)
 		agent_task_in(&h->look, 0);
 	h->took_ms = health_now_ms() - began;
@@ -436,7 +406,7 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 	} else if (!b->health.cut) { // nothing checks it
 		t->backend->health = (struct health){0};
 	}
-	note_told(t);
+	health_note_told(t);
 	if (was) {
 		t->told = was->told;
 		t->told_ring = was->told_ring;
@@ -683,6 +653,7 @@ static void stop(struct agent *a)
 	agent_task_free(&h->tell);
 	agent_task_free(&h->sources);
 	check_times_free(&h->times);
+	health_without_free(&h->without);
 	free(h);
 	a->health = NULL;
 }

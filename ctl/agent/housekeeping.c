@@ -4,10 +4,12 @@
 // Each is a task. It looks, by reading only, whether something is due, does that as a command would, and comes again
 // when the next thing is due. Any command may bring a nearer deadline, so all look again after one.
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
+#include "ctl/agent/hooks.h"
 #include "ctl/agent/task.h"
 #include "ctl/agent/worker.h"
 #include "ctl/base/log.h"
@@ -21,6 +23,7 @@
 #include "ctl/control/store.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
+#include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/lock.h"
 
 #define AFTER_COMMAND_MS 50     // commands in quick succession are looked at together
@@ -34,15 +37,76 @@
 struct housekeeping {
 	struct agent *agent;
 	struct agent_task trial, services, entries;
-	uint64_t walked_ms;  // monotonic, the last tidy of the services
-	bool is_due;         // a tidy, for what is in `due`
-	struct lb_due due;   // for the copy that tidies up
-	struct worker *tidy; // reads all pins, which takes long; NULL: none runs
-	int tidied;          // what the last one has ended with, not looked at yet
+	uint32_t trial_of;       // the generation whose trial was seen last; 0: none runs
+	uint64_t trial_ends_ms;  // monotonic
+	uint64_t brought;        // interfaces that came with it (commit.h)
+	char tried[REVISION_ID]; // its revision; "": a trial of interfaces
+	uint64_t walked_ms;      // monotonic, the last tidy of the services
+	bool is_due;             // a tidy, for what is in `due`
+	struct lb_due due;       // for the copy that tidies up
+	struct worker *tidy;     // reads all pins, which takes long; NULL: none runs
+	int tidied;              // what the last one has ended with, not looked at yet
 	struct err tidy_err;
 };
 
 // ---- trials -------------------------------------------------------------------------------------
+
+static void tell_hook(const struct housekeeping *h, const char *from, const char *to)
+{
+	CLEANUP_FREE char *object =
+		h->tried[0] ? mem_printf("revision %s", h->tried) : mem_strdup("interfaces");
+
+	hooks_tell(h->agent, &(struct hook_event){
+				     .event = "trial", .object = object, .from = from, .to = to});
+}
+
+// Are all interfaces that came with the trial still attached?
+static bool has_brought(const struct housekeeping *h, const struct instance *i)
+{
+	struct iface iface;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (h->brought & iface_bit(n) &&
+		    (instance_iface_stored(i, n, &iface, NULL) || iface.state == IFACE_FREE))
+			return false;
+	return true;
+}
+
+// What became of the trial that was seen last.
+static const char *end_of(const struct housekeeping *h, const struct instance *i,
+			  const struct commit_state *now)
+{
+	if (now->expired || agent_now_ms() >= h->trial_ends_ms)
+		return "expired";
+	return now->active == h->trial_of && has_brought(h, i) ? "confirmed" : "ended";
+}
+
+static void begin_trial(struct housekeeping *h, const struct instance *i,
+			const struct commit_state *now)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+
+	h->trial_of = now->active;
+	generation_read_about(i, now->active, about, NULL);
+	snprintf(h->tried, sizeof(h->tried), "%s",
+		 commit_tries_interfaces(now) ? "" : about->revision);
+	tell_hook(h, NULL, "running");
+}
+
+static void see_trial(struct housekeeping *h, const struct instance *i,
+		      const struct commit_state *now, uint64_t left_ms)
+{
+	if (h->trial_of && (!left_ms || now->active != h->trial_of)) {
+		tell_hook(h, "running", end_of(h, i, now));
+		h->trial_of = 0;
+	}
+	if (!left_ms)
+		return;
+	h->trial_ends_ms = agent_now_ms() + left_ms;
+	h->brought = now->brought;
+	if (!h->trial_of)
+		begin_trial(h, i, now);
+}
 
 static int look_at_trial(struct housekeeping *h, bool *ret_expired, struct err *err)
 {
@@ -50,6 +114,7 @@ static int look_at_trial(struct housekeeping *h, bool *ret_expired, struct err *
 	CLEANUP_FD int lock = -1;
 	struct commit_state state;
 	struct clock now;
+	uint64_t left_ms;
 	int code = lock_share(h->agent->instance, &lock, err);
 
 	if (code)
@@ -61,8 +126,10 @@ static int look_at_trial(struct housekeeping *h, bool *ret_expired, struct err *
 	if ((code = instance_clock(i, &now, err)))
 		return code;
 	*ret_expired = state.expired;
+	left_ms = state.deadline && !state.expired ? clock_ms_until(&now, state.deadline) : 0;
+	see_trial(h, i, &state, left_ms);
 	if (state.deadline && !state.expired)
-		agent_task_in(&h->trial, clock_ms_until(&now, state.deadline));
+		agent_task_in(&h->trial, left_ms);
 	return 0;
 }
 

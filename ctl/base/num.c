@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl/base/mem.h"
 
@@ -308,4 +309,20 @@ bool num_is_prime(uint32_t n)
 		if (n % d == 0)
 			return false;
 	return n > 1;
+}
+
+const char *num_format_time(uint64_t wall_s, num_time_text buf)
+{
+	time_t seconds = (time_t)wall_s;
+	struct tm tm;
+	size_t len;
+
+	if (wall_s > INT64_MAX || !localtime_r(&seconds, &tm) ||
+	    !strftime(buf, sizeof(num_time_text) - 1, "%Y-%m-%dT%H:%M:%S%z", &tm))
+		return NULL;
+	// strftime writes +0100, RFC 3339 wants +01:00.
+	len = strlen(buf);
+	memmove(buf + len - 1, buf + len - 2, 3);
+	buf[len - 2] = ':';
+	return buf;
 }

@@ -308,21 +308,10 @@ void out_set_bool(struct out *o, const char *key, bool value)
 
 void out_set_time(struct out *o, const char *key, uint64_t wall_s)
 {
-	time_t seconds = (time_t)wall_s;
-	struct tm tm;
-	char text[64];
+	num_time_text text;
 
-	if (!o->json)
-		return;
-	if (wall_s == UINT64_MAX || !localtime_r(&seconds, &tm)) {
-		out_set_string(o, key, NULL);
-		return;
-	}
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S%z", &tm);
-	// strftime writes +0100, RFC 3339 wants +01:00.
-	memmove(text + 23, text + 22, 3);
-	text[22] = ':';
-	out_set_string(o, key, text);
+	if (o->json)
+		out_set_string(o, key, num_format_time(wall_s, text));
 }
 
 void out_object(struct out *o, const char *key)

@@ -6,6 +6,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/heart.h"
+#include "ctl/agent/hooks.h"
 #include "ctl/agent/notify.h"
 #include "ctl/agent/presence.h"
 #include "ctl/base/file.h"
@@ -121,6 +122,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.without_login = !ctx->session_here || !session_is_possible(&ctx->session),
 		.takes_all = args_has(args, "force"),
 		.metrics = args_value(args, "metrics"),
+		.hook = args_value(args, "hook"),
 		.resolver = args_value(args, "resolver"),
 		.resolver_timeout = args_value(args, "resolver-timeout"),
 	};
@@ -131,6 +133,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	int code = args_expect_words(args, 0, 1, "", err);
 
 	if (code)
+		return code;
+	if (a.hook && (code = hooks_check(a.hook, err)))
 		return code;
 	if ((code = policy_dns(ctx, args, &dns, err)))
 		return code;
@@ -160,6 +164,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 static const struct args_option options[] = {
 	{.name = "force",
 	 .help = "apply the policy file also if it has lost most of the accepted policy"},
+	{.name = "hook",
+	 .arg = "PROGRAM",
+	 .help = "run PROGRAM for each change of backends, trials, feeds and alarms"},
 	{.name = "metrics",
 	 .arg = "ADDR:PORT",
 	 .help = "also serve /metrics there, to everybody who can reach it"},

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Probes by a program: it exits with status 0. It runs in a process group of its own, which ends with it.
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/net/loop.h"
 #include "ctl/net/probe_parts.h"
+#include "ctl/net/program.h"
 
 static void run_next(struct probes *all);
 
@@ -99,7 +95,7 @@ static void wait_for_death(struct probe *p)
 // What the program has started ends too, unless it has left the group.
 static void end_program(struct probe *p)
 {
-	kill(-p->pid, SIGKILL);
+	program_kill(p->pid);
 	if (p->event)
 		event_del(p->event);
 	if (waitpid(p->pid, NULL, WNOHANG) == 0 && p->fd >= 0) {
@@ -122,93 +118,28 @@ static void stop(struct probe *p)
 static void on_end(evutil_socket_t fd, short what, void *ctx)
 {
 	struct probe *p = ctx;
-	siginfo_t info = {0};
+	char why[64];
 
 	(void)fd;
 	(void)what;
-	// It stays a zombie until the group is killed: no other group has its number.
-	if (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
+	if (!program_ended(p->pid, why, sizeof(why)))
 		return;
-	if (info.si_code != CLD_EXITED)
-		probe_fail(p, "the program was killed by signal %d", info.si_status);
-	else if (info.si_status)
-		probe_fail(p, "the program exited with status %d", info.si_status);
+	if (why[0])
+		probe_fail(p, "the program %s", why);
 	else
 		probe_pass(p);
 }
 
-static int prepare(posix_spawnattr_t *attr, posix_spawn_file_actions_t *files)
-{
-	sigset_t none, all;
-	int code;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	code = posix_spawnattr_setpgroup(attr, 0);
-	code = code ? code : posix_spawnattr_setsigmask(attr, &none);
-	code = code ? code : posix_spawnattr_setsigdefault(attr, &all);
-	code = code ? code
-		    : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETPGROUP |
-							     POSIX_SPAWN_SETSIGMASK |
-							     POSIX_SPAWN_SETSIGDEF);
-	for (int fd = 0; fd < 3; fd++)
-		code = code ? code
-			    : posix_spawn_file_actions_addopen(files, fd, "/dev/null", O_RDWR, 0);
-	return code;
-}
-
-// posix_spawn() takes arrays of its own type, and changes nothing in them.
-static char **strings_of(const char *const *from)
-{
-	size_t n = 0;
-	char **to;
-
-	while (from[n])
-		n++;
-	to = mem_zalloc(n + 1, sizeof(*to));
-	memcpy(to, from, n * sizeof(*to));
-	return to;
-}
-
-static int spawn_with(struct probe *p, posix_spawnattr_t *attr, posix_spawn_file_actions_t *files)
-{
-	CLEANUP_FREE char **arguments = strings_of(p->spec.arguments);
-	CLEANUP_FREE char **environment = strings_of(p->spec.environment);
-	int code = prepare(attr, files);
-
-	return code ? code
-		    : posix_spawn(&p->pid, arguments[0], files, attr, arguments, environment);
-}
-
-static int spawn(struct probe *p)
-{
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	int code = posix_spawnattr_init(&attr);
-
-	if (code)
-		return code;
-	code = posix_spawn_file_actions_init(&files);
-	if (code) {
-		posix_spawnattr_destroy(&attr);
-		return code;
-	}
-	code = spawn_with(p, &attr, &files);
-	posix_spawn_file_actions_destroy(&files);
-	posix_spawnattr_destroy(&attr);
-	return code;
-}
-
 static int run(struct probe *p)
 {
-	int code = spawn(p);
+	int code = program_start(p->spec.arguments, p->spec.environment,
+				 &(struct program_files){-1, -1, -1}, &p->pid, &p->fd);
 
 	if (code) {
 		p->pid = 0;
-		return probe_fail_errno(p, code);
+		return probe_fail_errno(p, -code);
 	}
 	p->all->programs++;
-	p->fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	if (p->fd < 0)
 		return probe_fail_errno(p, errno);
 	return probe_wait(p, EV_READ, on_end);

@@ -30,7 +30,7 @@ OPTIONS = {
     "status": {"all", "limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(),
     "watch": {"count", "wide"},
     "bypass": {"for", "off"}, "doctor": {"drivers", "wide"}, "decap": {"from", "forward", "port", "mode", "off"},
-    "run": {"force", "metrics"} | NAMES,
+    "run": {"force", "hook", "metrics"} | NAMES,
 }
 
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Compares the alarms of a run of weir status with those of the one before.
+#include "ctl/agent/hook_alarms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
+#include "ctl/agent/exchange.h"
+#include "ctl/agent/hooks.h"
+#include "ctl/agent/task.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/base/vec.h"
+
+#define EVERY_MS         10000
+#define AFTER_COMMAND_MS 1000
+#define COMMAND_S        30
+#define OUTPUT_MAX       (64u << 20)
+
+struct alarm {
+	char *key, *text;
+	bool lasts; // in the present document
+};
+
+struct hook_alarms {
+	struct agent *agent;
+	struct agent_task look;
+	struct exchange *child;
+	VEC(struct alarm) alarms;
+};
+
+// ---- which alarms are the same ------------------------------------------------------------------
+
+// "1,204", "3h", "40ms", with what follows: ":".
+static bool is_changing(const char *word, size_t len)
+{
+	static const char units[] = "smhdun";
+	size_t n = 0;
+
+	while (n < len && ((word[n] >= '0' && word[n] <= '9') || word[n] == ','))
+		n++;
+	if (!n)
+		return false;
+	while (n < len && strchr(units, word[n]))
+		n++;
+	return n == len || (n + 1 == len && strchr(":;)", word[n]));
+}
+
+char *hook_alarm_key(const char *alarm)
+{
+	struct text key = {0};
+
+	for (const char *end; *alarm; alarm = *end ? end + 1 : end) {
+		end = strchrnul(alarm, ' ');
+		if (!is_changing(alarm, (size_t)(end - alarm)))
+			text_addf(&key, "%s%.*s", key.len ? " " : "", (int)(end - alarm), alarm);
+	}
+	return text_take(&key);
+}
+
+static struct alarm *find(struct hook_alarms *h, const char *key)
+{
+	vec_each (&h->alarms, one)
+		if (!strcmp(one->key, key))
+			return one;
+	return NULL;
+}
+
+static void alarm_free(struct alarm *one)
+{
+	free(one->key);
+	free(one->text);
+}
+
+// ---- what has changed ---------------------------------------------------------------------------
+
+static void take(struct hook_alarms *h, const char *text)
+{
+	CLEANUP_FREE char *key = hook_alarm_key(text);
+	struct alarm *known = find(h, key);
+
+	if (known) {
+		known->lasts = true;
+		return;
+	}
+	vec_push(&h->alarms, ((struct alarm){TAKE_PTR(key), mem_strdup(text), true}));
+	hooks_tell(h->agent, &(struct hook_event){
+				     .event = "alarm", .object = text, .from = "off", .to = "on"});
+}
+
+static void end_others(struct hook_alarms *h)
+{
+	size_t kept = 0;
+
+	vec_each (&h->alarms, one) {
+		if (one->lasts) {
+			h->alarms.at[kept++] = *one;
+			continue;
+		}
+		hooks_tell(h->agent, &(struct hook_event){.event = "alarm",
+							  .object = one->text,
+							  .from = "on",
+							  .to = "off"});
+		alarm_free(one);
+	}
+	h->alarms.n = kept;
+}
+
+// Without an instance there is nothing to alarm about, and without a document nothing is known.
+static void on_status(void *ctx, const struct exchange_result *r)
+{
+	const struct json *alarms = json_get(r->document, "alarms");
+	struct hook_alarms *h = ctx;
+
+	h->child = NULL;
+	agent_task_in(&h->look, EVERY_MS);
+	if (!alarms && r->status != ERR_INPUT)
+		return;
+	vec_each (&h->alarms, one)
+		one->lasts = false;
+	for (size_t n = 0; n < json_length(alarms); n++)
+		if (json_text(json_at(alarms, n)))
+			take(h, json_text(json_at(alarms, n)));
+	end_others(h);
+}
+
+static int look(void *ctx, struct err *err)
+{
+	static const char *const args[] = {"-j", "status", NULL};
+	struct hook_alarms *h = ctx;
+	const struct exchange_request request = {
+		.args = args,
+		.output_max = OUTPUT_MAX,
+		.timeout_s = COMMAND_S,
+		.silent = true,
+		.modest = true,
+		.done = on_status,
+		.ctx = h,
+	};
+
+	if (h->child) {
+		agent_task_in(&h->look, AFTER_COMMAND_MS);
+		return 0;
+	}
+	return exchange_start(h->agent, &request, &h->child, err);
+}
+
+// ---- start and end ------------------------------------------------------------------------------
+
+int hook_alarms_new(struct agent *a, struct hook_alarms **ret, struct err *err)
+{
+	struct hook_alarms *h = *ret = mem_new(struct hook_alarms);
+	int code;
+
+	h->agent = a;
+	if ((code = agent_task_init(&h->look, a, "alarms for the hook", look, h, err)))
+		return code;
+	agent_after_command(a, &h->look, AFTER_COMMAND_MS);
+	agent_task_in(&h->look, AFTER_COMMAND_MS);
+	return 0;
+}
+
+void hook_alarms_free(struct hook_alarms *h)
+{
+	if (!h)
+		return;
+	exchange_stop(h->child);
+	agent_task_free(&h->look);
+	vec_each (&h->alarms, one)
+		alarm_free(one);
+	vec_free(&h->alarms);
+	free(h);
+}
