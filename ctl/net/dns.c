@@ -52,8 +52,7 @@ struct dns_resolver {
 	int sockets; // an epoll instance with those of both channels
 	bool several_servers;
 	struct hosts hosts;
-	char **domains; // the search list; none where names are absolute
-	size_t domains_n;
+	struct dns_domains domains; // none where names are absolute
 	struct dns_answer *answers;
 	size_t n, next; // the next name to look at
 	struct dns_lookup slots[NAMES_IN_FLIGHT];
@@ -133,15 +132,15 @@ static bool next_candidate(struct dns_lookup *l)
 	const struct dns_resolver *r = l->resolver;
 	const char *name = l->answer->name;
 
-	while (l->next_domain < r->domains_n) {
-		const char *domain = r->domains[l->next_domain++];
+	while (l->next_domain < r->domains.of.n) {
+		const char *domain = r->domains.of.at[l->next_domain++];
 
 		if (snprintf(l->asked, sizeof(l->asked), "%s.%s", name, domain) <= DNS_NAME_MAX)
 			return true;
 	}
-	if (l->next_domain > r->domains_n)
+	if (l->next_domain > r->domains.of.n)
 		return false;
-	l->next_domain = r->domains_n + 1;
+	l->next_domain = r->domains.of.n + 1;
 	snprintf(l->asked, sizeof(l->asked), "%.*s", (int)bare_len(name), name);
 	return true;
 }
@@ -246,7 +245,7 @@ static bool start_next(struct dns_resolver *r, struct dns_lookup *l)
 	answer = &r->answers[r->next++];
 	*l = (struct dns_lookup){.resolver = r, .answer = answer};
 	if (strchr(answer->name, '.'))
-		l->next_domain = r->domains_n;
+		l->next_domain = r->domains.of.n;
 	ask_candidate(l);
 	return true;
 }
@@ -415,7 +414,7 @@ void dns_resolver_free(struct dns_resolver *r)
 	dns_channel_close(r->stubborn);
 	fd_close(r->sockets);
 	hosts_cleanup(&r->hosts);
-	dns_domains_free(r->domains, r->domains_n);
+	dns_domains_free(&r->domains);
 	free(r);
 }
 
@@ -462,7 +461,7 @@ static int resolver_open(const struct dns_options *options, struct dns_resolver 
 		return code;
 	r->several_servers = dns_channel_count_servers(r->plain) > 1;
 	if (options->search)
-		r->domains = dns_channel_domains(r->plain, &r->domains_n);
+		dns_domains_read(options->resolv_conf, &r->domains);
 	hosts_read(options->hosts, &r->hosts);
 	return 0;
 }

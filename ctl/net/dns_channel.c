@@ -211,30 +211,6 @@ size_t dns_channel_count_servers(ares_channel channel)
 	return n;
 }
 
-char **dns_channel_domains(ares_channel channel, size_t *ret_n)
-{
-	struct ares_options o = {0};
-	char **domains = NULL;
-	size_t n = 0;
-	int mask = 0;
-
-	if (!ares_save_options(channel, &o, &mask) && (mask & ARES_OPT_DOMAINS)) {
-		domains = mem_zalloc((size_t)o.ndomains, sizeof(*domains));
-		for (; n < (size_t)o.ndomains; n++)
-			domains[n] = mem_strdup(o.domains[n]);
-	}
-	ares_destroy_options(&o);
-	*ret_n = n;
-	return domains;
-}
-
-void dns_domains_free(char **domains, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(domains[i]);
-	free(domains);
-}
-
 static int collect_servers(const struct dns_options *options, struct addr **addrs, size_t *n,
 			   struct err *err)
 {

@@ -78,6 +78,14 @@ int dns_channel_open(const struct dns_options *options, const struct dns_channel
 		     ares_channel *ret, struct err *err);
 void dns_channel_close(ares_channel channel); // NULL is allowed
 size_t dns_channel_count_servers(ares_channel channel);
-// The search list; the caller frees it with dns_domains_free.
-char **dns_channel_domains(ares_channel channel, size_t *ret_n);
-void dns_domains_free(char **domains, size_t n);
+
+// --- dns_domains.c: the search list
+
+struct dns_domains {
+	VEC(char *) of; // without a final dot
+};
+
+// From LOCALDOMAIN of the environment, else from the file (NULL: /etc/resolv.conf), else the domain of this host:
+// resolv.conf(5). Empty if these have no list.
+void dns_domains_read(const char *resolv_conf, struct dns_domains *ret);
+void dns_domains_free(struct dns_domains *d);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/net/dns_parts.h"
@@ -118,25 +119,34 @@ static void refuses_an_absent_file(void **state)
 	assert_non_null(strstr(err.text, "'/nonexistent/resolv.conf'"));
 }
 
+static void check_domains(const char *conf, const char *expected)
+{
+	struct temp_file f = temp_file(conf);
+	struct dns_domains domains;
+	struct text got = {0};
+
+	dns_domains_read(f.path, &domains);
+	for (size_t i = 0; i < domains.of.n; i++)
+		text_addf(&got, "%s%s", i ? " " : "", domains.of.at[i]);
+	assert_string_equal(text_get(&got), expected);
+	text_free(&got);
+	dns_domains_free(&domains);
+	temp_file_remove(&f);
+}
+
 static void has_search_domains(void **state)
 {
-	struct temp_file f = temp_file("nameserver 192.0.2.3\nsearch a.test b.test\n");
-	struct dns_options options = {.resolv_conf = f.path};
-	const struct dns_channel_setup setup = {.try_ms = 100};
-	ares_channel channel = NULL;
-	char **domains;
-	size_t n = 0;
-
 	(void)state;
-	assert_int_equal(dns_channel_open(&options, &setup, &channel, NULL), 0);
-	domains = dns_channel_domains(channel, &n);
-	assert_int_equal(n, 2);
-	assert_string_equal(domains[0], "a.test");
-	assert_string_equal(domains[1], "b.test");
-	assert_int_equal(dns_channel_count_servers(channel), 1);
-	dns_domains_free(domains, n);
-	dns_channel_close(channel);
-	temp_file_remove(&f);
+	check_domains("nameserver 192.0.2.3\nsearch a.test b.test\n", "a.test b.test");
+	check_domains("domain a.test # ours\n\tsearch\tb.test. c.test", "b.test c.test");
+	check_domains("search b.test c.test\ndomain a.test\nnameserver 192.0.2.3\n", "a.test");
+	check_domains("searching a.test\nsearch .\n", "");
+	check_domains("search a.test\nsearch\n", "");
+	setenv("LOCALDOMAIN", "d.test e.test", 1);
+	check_domains("search a.test\n", "d.test e.test");
+	setenv("LOCALDOMAIN", "", 1);
+	check_domains("search a.test\n", "");
+	unsetenv("LOCALDOMAIN");
 }
 
 int main(void)
