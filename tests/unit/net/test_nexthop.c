@@ -178,11 +178,12 @@ static void finds_all(void **state)
 		"10.0.0.2", "10.0.1.77",    "192.0.2.1", "10.0.0.1",
 		"10.9.0.1", "198.51.100.1", "10.0.9.9",  "2001:db8:1::5",
 	};
-	struct nexthop_answer *a = mem_zalloc(DESTS, sizeof(*a));
 	struct addr dests[DESTS];
+	struct nexthop_answer *a;
 
 	(void)state;
 	netns_need();
+	a = mem_zalloc(DESTS, sizeof(*a));
 	for (size_t i = 0; i < DESTS; i++)
 		dests[i] = message_addr(texts[i]);
 	assert_int_equal(nexthop_find(dests, DESTS, 300, a, NULL), 0);
