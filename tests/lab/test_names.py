@@ -6,6 +6,7 @@ import os
 import pathlib
 import socket
 import statistics
+import sys
 import threading
 import time
 
@@ -93,6 +94,30 @@ def loop_ms(weir):
     return 1000 * (time.monotonic() - begin)
 
 
+# One name asked for again and again by Python. Prints the processor seconds that one question takes.
+PLAIN = """
+import socket, sys, time
+host, port = sys.argv[1].split(":")
+question = b"\\0\\7\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\6n00001\\4many\\3lab\\0\\0\\1\\0\\1"
+began = time.process_time()
+for _ in range(2000):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.sendto(question, (host, int(port)))
+        sock.recv(512)
+print((time.process_time() - began) / 2000)
+"""
+
+
+def plain_s(pair, server):
+    return float(pair.near([sys.executable, "-c", PLAIN, server.resolver], timeout=60).stdout)
+
+
+def assert_cost(used_s, questions, plain, most):
+    """A question costs at most that many times what a plain loop pays, at the same time on the same machine."""
+    print(f"{1e6 * used_s / questions:.0f} us for a question, {used_s / questions / plain:.2f} of a plain loop")
+    assert used_s < most * plain * questions
+
+
 def loop_times(weir, seconds):
     times, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
@@ -116,7 +141,7 @@ def test_ten_thousand_names_without_a_burst(many, server):
           f"{rss} kB; loop {statistics.median(times):.1f} ms, at most {max(times):.1f} ms")
     assert 0.85 * wanted < statistics.mean(rates) < 1.05 * wanted
     assert max(rates) < 3 * wanted  # a burst is all of them, ten times as many; a busy machine is late, and catches up
-    assert sum(after) - sum(before) < 0.15 * took
+    assert_cost(sum(after) - sum(before), sum(rates), plain_s(many.pair, server), 5)
     assert statistics.median(times) < 10 and sorted(times)[len(times) * 9 // 10] < 50
     assert agent.rss_kb() < 64 << 10
     assert (file.stat().st_ino, file.stat().st_size) == (written.st_ino, written.st_size)  # nothing has changed
@@ -165,8 +190,8 @@ def test_a_policy_of_many_names(pair, weir, server, tmp_path):
     rates, wanted = server.rate(begin, begin + TTL_S), 2 * MANY / TTL_S
     print(f"queries/s {rates}; {(after[0] - before[0]) / took:.1%} and {(after[1] - before[1]) / took:.1%} of a core; "
           f"loop {statistics.median(times):.1f} ms, at most {max(times):.1f} ms")
-    assert 0.85 * wanted < statistics.mean(rates) < 1.05 * wanted and max(rates) < 1.6 * wanted
-    assert sum(after) - sum(before) < 0.5 * took
+    assert 0.85 * wanted < statistics.mean(rates) < 1.05 * wanted and max(rates) < 3 * wanted
+    assert_cost(sum(after) - sum(before), sum(rates), plain_s(pair, server), 15)
     server.fallback = lambda name: (TTL_S, address_of(name, MANY if name == "n00007.many.lab" else 0))
     new = address_of("n00007.many.lab", MANY)
     until(lambda: pair.passes(udp(src=new)) == [False], seconds=TTL_S + 4, what=new)
