@@ -233,6 +233,7 @@ static void stop(struct agent *a)
 	commands_free(TAKE_PTR(a->commands));
 	agent_task_free(&r->report);
 	mem_cleanup_free(&r->status);
+	mem_cleanup_free(&a->warned);
 	if (a->loop)
 		event_base_free(a->loop);
 	a->loop = NULL;

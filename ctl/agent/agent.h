@@ -33,6 +33,7 @@ struct agent {
 	const struct dns_options *dns; // of both, and of the network namespace
 	struct err refused; // why the policy was not applied at the start; text "": it was
 	struct applies applies[APPLIES_SOURCES];
+	char *warned;        // the warnings of the last apply
 	struct heart *heart; // heart.h
 	// State of the parts, each its own.
 	struct housekeeping *housekeeping;

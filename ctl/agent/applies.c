@@ -2,9 +2,13 @@
 // Counts the applies of the file, of the policy in effect and of the API, and logs their results.
 #include "ctl/agent/applies.h"
 
+#include <string.h>
+
 #include "ctl/agent/agent.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
 
 void applies_count(struct agent *a, enum applies_source source, bool ok)
 {
@@ -14,11 +18,31 @@ void applies_count(struct agent *a, enum applies_source source, bool ok)
 	agent_changed(a);
 }
 
-void applies_log(const struct exchange_result *r, bool awaited)
+static void add_warnings(const struct exchange_result *r, const char *key, struct text *to)
+{
+	const struct json *list = json_get(r->document, key);
+
+	if (json_length(list))
+		json_print(list, false, to);
+}
+
+// Keeps the warnings of this apply. True: there are some, and those of the last one were the same.
+static bool warns_again(struct agent *a, const struct exchange_result *r)
+{
+	CLEANUP_FREE char *before = TAKE_PTR(a->warned);
+	CLEANUP_TEXT struct text now = {0};
+
+	add_warnings(r, "diagnostics", &now);
+	add_warnings(r, "warnings", &now);
+	a->warned = mem_strdup(text_get(&now));
+	return now.len && before && !strcmp(before, a->warned);
+}
+
+void applies_log(struct agent *a, const struct exchange_result *r, bool awaited)
 {
 	bool changed = json_is_yes(json_get(r->document, "changed"));
 
-	exchange_log(r, awaited || changed ? log_notice : log_info);
+	exchange_log(r, warns_again(a, r), awaited || changed ? log_notice : log_info);
 }
 
 struct json *applies_report(const struct agent *a)

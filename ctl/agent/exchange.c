@@ -287,13 +287,15 @@ void exchange_failure(const struct exchange_result *r, const char *what, struct 
 	ret->kind = r->status > 0 ? (enum err_kind)r->status : ERR_SYSTEM;
 }
 
-void exchange_log(const struct exchange_result *r, void (*log)(const char *fmt, ...))
+void exchange_log(const struct exchange_result *r, bool last_line,
+		  void (*log)(const char *fmt, ...))
 {
 	static const char name[] = "weir: ";
 
 	for (const char *at = r->said, *end; *at; at = *end ? end + 1 : end) {
 		at += strncmp(at, name, strlen(name)) ? 0 : strlen(name);
 		end = strchrnul(at, '\n');
-		log("%.*s", (int)(end - at), at);
+		if (!last_line || !end[0] || !end[1])
+			log("%.*s", (int)(end - at), at);
 	}
 }

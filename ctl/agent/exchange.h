@@ -49,5 +49,7 @@ void exchange_stop(struct exchange *c);
 
 // Why a command has failed, by its document: "SENTENCE (HINT)". `what`: its words, for one that has left none.
 void exchange_failure(const struct exchange_result *r, const char *what, struct err *ret);
-// Logs what a command has said, line by line, by one of the functions of base/log.h; "weir: " is left out.
-void exchange_log(const struct exchange_result *r, void (*log)(const char *fmt, ...));
+// Logs what a command has said, line by line, or only its last line, which is the result, by one of the functions of
+// base/log.h; "weir: " is left out.
+void exchange_log(const struct exchange_result *r, bool last_line,
+		  void (*log)(const char *fmt, ...));

@@ -298,7 +298,7 @@ static void on_changed(void *ctx, const struct exchange_result *r)
 		refuse_list(job, r);
 		return;
 	}
-	exchange_log(r,
+	exchange_log(r, false,
 		     changed ? log_notice : log_info); // entries whose ends are renewed are usual
 	if (job->coming.url) {
 		work(job, save, on_kept);

@@ -105,7 +105,7 @@ static void fail(struct files *f, const struct err *why, const struct exchange_r
 		return;
 	*refused = *why;
 	if (r && r->said[0])
-		exchange_log(r, log_error);
+		exchange_log(r, false, log_error);
 	else
 		log_error("%s", why->text);
 	log_error("the policy in effect stays");
@@ -113,7 +113,7 @@ static void fail(struct files *f, const struct err *why, const struct exchange_r
 
 static void succeed(struct files *f, const struct exchange_result *r)
 {
-	applies_log(r, f->agent->refused.text[0]);
+	applies_log(f->agent, r, f->agent->refused.text[0]);
 	err_clear(&f->agent->refused);
 	f->failures = 0;
 	applies_count(f->agent, APPLIES_FILE, true);
@@ -214,10 +214,12 @@ static bool is_other_text(struct files *f)
 	return other;
 }
 
-// Without the default file nothing is applied, and nothing is refused. What it said stays in effect.
+// Without the file nothing is applied, and nothing is refused. What it said stays in effect. A file that was named and
+// has never existed is an error of its apply.
 static bool is_absent(struct files *f)
 {
-	bool absent = !files_have_policy(f->agent), gone = absent && f->text[0];
+	bool had = f->text[0], gone = had && !file_exists(f->agent->policy);
+	bool absent = gone || !files_have_policy(f->agent);
 
 	if (gone && !f->gone)
 		log_warning("'%s' no longer exists; the policy in effect stays", f->agent->policy);

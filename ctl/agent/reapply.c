@@ -123,7 +123,7 @@ static bool has_warnings(const struct exchange_result *result)
 // A file that could not be applied may have waited for the same. A warning is new here: a database has changed.
 static void succeed(struct reapply *r, const struct exchange_result *result)
 {
-	applies_log(result, has_warnings(result));
+	applies_log(r->agent, result, has_warnings(result));
 	r->failures = 0;
 	err_clear(&r->problem);
 	applies_count(r->agent, APPLIES_AGAIN, true);

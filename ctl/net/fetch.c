@@ -186,8 +186,11 @@ static size_t on_header(char *line, size_t size, size_t n, void *ctx)
 		fetch_result_free(&f->result);
 		fetch_body_begin(f->body, false);
 	} else if (take_header(line, len, "content-encoding", &encoding) && encoding) {
-		fetch_body_begin(f->body,
-				 !strcasecmp(encoding, "gzip") || !strcasecmp(encoding, "x-gzip"));
+		bool gzip = !strcasecmp(encoding, "gzip") || !strcasecmp(encoding, "x-gzip");
+
+		fetch_body_begin(f->body, gzip);
+		if (!gzip && strcasecmp(encoding, "identity") != 0)
+			fetch_body_refuse(f->body, "has an encoding other than gzip");
 	} else if (!take_header(line, len, "etag", &f->result.etag)) {
 		take_header(line, len, "last-modified", &f->result.modified);
 	}

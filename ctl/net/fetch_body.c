@@ -169,13 +169,20 @@ static int add_layer(struct fetch_body *b, size_t layer, const char *data, size_
 	return 0;
 }
 
+void fetch_body_refuse(struct fetch_body *b, const char *why)
+{
+	refuse(b, "%s", why);
+}
+
 int fetch_body_add(struct fetch_body *b, const char *data, size_t len)
 {
-	return add_layer(b, ANSWER, data, len);
+	return b->problem[0] ? -EBADMSG : add_layer(b, ANSWER, data, len);
 }
 
 int fetch_body_end(struct fetch_body *b, char **ret_text, size_t *ret_len)
 {
+	if (b->problem[0])
+		return -EBADMSG;
 	for (size_t l = 0; l < LAYERS; l++)
 		if (b->layers[l].on && !b->layers[l].ended)
 			return refuse(b, "the %s is cut off", b->layers[l].what);

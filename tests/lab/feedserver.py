@@ -109,7 +109,8 @@ class TlsServer:
 
 class Feed:
     """feed.body is what the server has; feed.mode what is wrong: "404" and "500", "html" (a page with
-    status 200), "type" (the same, packed), "cut" (of the packed text), "short" (of the body), "bomb", "slow"; or "file": the body is sent as it is.
+    status 200), "type" (the same, packed), "cut" (of the packed text), "short" (of the body), "bomb", "slow"; "br" (named so, and
+    not packed); or "file": the body is sent as it is.
     Without feed.tagged the server has no ETag."""
 
     def __init__(self, pair, folder):
@@ -160,6 +161,8 @@ class Feed:
             return handler.send_error(int(self.mode))
         if self.mode == "file":
             return self.send(handler, self.body, len(self.body))
+        if self.mode == "br":
+            return self.send(handler, self.body, len(self.body), "br")
         if self.mode == "html":
             return self.send(handler, PAGE, len(PAGE))
         if self.mode == "" and handler.headers.get("If-None-Match") == tag:
@@ -188,8 +191,10 @@ class Feed:
         return self.packed[1]
 
     @staticmethod
-    def send(handler, body, size):
+    def send(handler, body, size, encoding=None):
         handler.send_response(200)
+        if encoding:
+            handler.send_header("Content-Encoding", encoding)
         handler.send_header("Content-Type", "text/html")
         handler.send_header("Content-Length", str(size))
         handler.end_headers()

@@ -65,6 +65,16 @@ def replace(path, text):
 
 
 class TestFiles:
+    def test_a_named_file_that_goes_and_comes_back(self, site):
+        agent = site.run()
+        text = site.main.read_text()
+        site.main.unlink()
+        until(lambda: site.problems() == [f"'{site.main}' no longer exists; the policy in effect stays"])
+        assert site.dropped(FIRST, OTHER) == [True, False] and "has errors" not in agent.said()
+        site.main.write_text(text + f"drop from {OTHER}\n")
+        site.until_dropped(True, True)
+        assert site.problems() == []
+
     def test_each_error_is_logged_once(self, site):
         """Two errors end with the same sentence."""
         agent = site.run()
@@ -405,6 +415,16 @@ class TestFeeds:
         other.write_text("interface near0\ndrop from 192.0.2.2\n")
         fed.weir("apply", other)
         assert last().startswith("root (")
+
+    def test_a_warning_is_logged_once(self, fed, feed):
+        """Each change of a feed is an apply; what the apply before has said is not said again."""
+        fed.include.write_text(fed.include.read_text() + "drop from v4only.lab\n")
+        agent = fed.run("--resolver", fed.weir.pair.resolver)
+        for number in range(3):
+            feed.body = f"{OTHER}\n198.51.100.{number}\n".encode()
+            until(lambda: agent.said().count("applied ") == number + 1, 20)  # pylint: disable=cell-var-from-loop
+        said = agent.said()
+        assert said.count("'v4only.lab' has no AAAA record") <= 2, said  # at the start, and of the first apply
 
     def test_status_shows_a_feed_that_is_well(self, fed, feed):
         fed.run()

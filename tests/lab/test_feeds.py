@@ -55,7 +55,7 @@ class TestPolicy:
         assert pair.passes(udp(src=FIRST), udp(src=OTHER)) == [True, False]
 
     @pytest.mark.parametrize("mode, why", [
-        ("404", "the server answered 404"), ("cut", "the gzip body is cut off"), ("type", "is not an address")])
+        ("404", "the server answered 404"), ("br", "has an encoding other than gzip"), ("cut", "the gzip body is cut off"), ("type", "is not an address")])
     def test_a_failure_keeps_the_last_good_text(self, pair, apply, feed, mode, why):
         apply()
         feed.mode = mode
@@ -332,6 +332,13 @@ class TestEntries:
         fetched = len(feed.requests)
         until(lambda: len(feed.requests) >= fetched + 3)
         assert files and files == {path: path.stat().st_mtime_ns for path in (on.state / "feeds").iterdir()}
+
+    def test_an_agent_that_has_ended_is_missed(self, on, block):
+        agent = on.run()
+        block()
+        assert on.json("status")["alarms"] == [] and agent.stop() == 0
+        (alarm,) = on.json("status", status=2)["alarms"]
+        assert "is missed for: feeds; " in alarm
 
     def test_the_agent_follows_it(self, pair, on, block, feed):
         agent = on.run()
