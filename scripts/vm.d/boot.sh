@@ -52,7 +52,7 @@ machine_command() {
 		-chardev stdio,id=output,signal=off)
 	case $arch in
 	amd64) qemu+=(-serial chardev:output) ;;
-	arm64) qemu+=(-device pci-serial,chardev=output) ;;
+	arm64) qemu+=(-device 'pci-serial,chardev=output') ;;
 	esac
 	nics_command
 }
