@@ -59,7 +59,7 @@ def test_nothing_attached_yet(weir, tmp_path):
     """As at the first boot: the agent waits, with one line, and looks after what a command makes later."""
     agent = weir.run()
     assert [line for line in agent.said().splitlines() if " is ready, pid " not in line] == [
-        f"weir: instance {weir.name} is not attached to any interface; the agent waits for weir attach IFACE, "
+        f"weir: notice: instance {weir.name} is not attached to any interface; the agent waits for weir attach IFACE, "
         f"or for '/etc/weir/{weir.name}.weir'"]
     assert not weir.bpffs.exists()
     weir("attach", "near0")

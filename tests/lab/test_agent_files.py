@@ -144,7 +144,7 @@ class TestFiles:
         replace(site.include, f'"bad" drop from {FIRST} port 53\n')  # warns
         until(lambda: not site.problems())
         assert "?" not in agent.said().replace("53'?", ""), "lines are joined"
-        assert "\nweir:     1 | " in agent.said() and "\nweir: applied " in agent.said()
+        assert "\nweir:     1 | " in agent.said() and "\nweir: notice: applied " in agent.said()
         replace(site.include, f'"other" drop from {OTHER}\n')
         site.until_dropped(False, True)
         until(lambda: not site.problems())
