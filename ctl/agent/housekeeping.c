@@ -76,9 +76,9 @@ static bool has_brought(const struct housekeeping *h, const struct instance *i)
 static const char *end_of(const struct housekeeping *h, const struct instance *i,
 			  const struct commit_state *now)
 {
-	if (now->expired || agent_now_ms() >= h->trial_ends_ms)
-		return "expired";
-	return now->active == h->trial_of && has_brought(h, i) ? "confirmed" : "ended";
+	if (!now->expired && now->active == h->trial_of && has_brought(h, i))
+		return "confirmed";
+	return now->expired || agent_now_ms() >= h->trial_ends_ms ? "expired" : "ended";
 }
 
 static void begin_trial(struct housekeeping *h, const struct instance *i,
@@ -96,11 +96,13 @@ static void begin_trial(struct housekeeping *h, const struct instance *i,
 static void see_trial(struct housekeeping *h, const struct instance *i,
 		      const struct commit_state *now, uint64_t left_ms)
 {
-	if (h->trial_of && (!left_ms || now->active != h->trial_of)) {
+	bool runs = now->deadline && !now->expired; // also in its last millisecond
+
+	if (h->trial_of && (!runs || now->active != h->trial_of)) {
 		tell_hook(h, "running", end_of(h, i, now));
 		h->trial_of = 0;
 	}
-	if (!left_ms)
+	if (!runs)
 		return;
 	h->trial_ends_ms = agent_now_ms() + left_ms;
 	h->brought = now->brought;

@@ -105,6 +105,7 @@ static const char *const causes[] = {
 	[ENOTEMPTY] = "the folder is not empty",
 	[ELOOP] = "too many symbolic links",
 	[EBADMSG] = "damaged",
+	[EOPNOTSUPP] = "not supported",
 	[EADDRINUSE] = "the address is in use",
 	[EADDRNOTAVAIL] = "not an address of this host",
 	[ENETDOWN] = "the network is down",

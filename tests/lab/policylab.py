@@ -106,7 +106,7 @@ def in_force(weir):
     """Everything that identifies the policy in force, to compare before and after."""
     objects = sorted(str(path) for path in weir.bpffs.rglob("*"))
     state = {str(path): path.read_bytes() for path in weir.state.rglob("*") if path.is_file()}
-    status = weir.json("status")
+    status = json.loads(weir("-j", "status", check=False).stdout)  # which may have alarms
     for interface in status["interfaces"]:
         interface.pop("in_pps"), interface.pop("dropped_pps")
     shown = weir("show", check=False)

@@ -83,7 +83,7 @@ def test_trials(weir, hook, tmp_path):
         (revision, *begun), (same, *ended) = hook.states("trial")[-2:]
         assert revision == same and re.fullmatch("revision [0-9a-f]+", revision)
         assert begun == [None, "running"] and ended == ["running", end]
-    assert agent.said().count("the trial has expired") == 1
+    until(lambda: agent.said().count("the trial has expired") == 1)
 
 
 def test_a_trial_of_interfaces(pair, on, hook):
