@@ -220,7 +220,7 @@ static void start_next(struct hooks *h)
 
 		if (!code)
 			return;
-		why = mem_printf("cannot be started: %s", strerror(-code));
+		why = mem_printf("cannot be started: %s", err_why(code));
 		note_end(h, why);
 	}
 }
@@ -236,9 +236,7 @@ int hooks_check(const char *program, struct err *err)
 	if (!access(program, X_OK))
 		return 0;
 	err_input(err, "--hook '%s' cannot be run: %s", program,
-		  errno == ENOENT   ? "it does not exist"
-		  : errno == EACCES ? "it is not executable"
-				    : err_name(errno));
+		  errno == EACCES ? "it is not executable" : err_why(errno));
 	return -EINVAL;
 }
 

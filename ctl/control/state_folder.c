@@ -10,20 +10,6 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
 
-static const char *cause_of(int code)
-{
-	switch (code) {
-	case -ENOSPC:
-		return "the disk is full";
-	case -EDQUOT:
-		return "the quota is used up";
-	case -EROFS:
-		return "the file system is read-only";
-	default:
-		return NULL;
-	}
-}
-
 // The folder is made with the first change that is saved.
 static int try_folders(const char *instance)
 {
@@ -38,13 +24,9 @@ static int try_folders(const char *instance)
 bool state_folder_works(const char *instance, char *text, size_t size)
 {
 	int code = try_folders(instance);
-	const char *cause = cause_of(code);
 
-	if (code && cause)
+	if (code)
 		snprintf(text, size, "'%s/%s' cannot be written: %s; nothing is saved",
-			 WEIR_STATE_FOLDER, instance, cause);
-	else if (code)
-		snprintf(text, size, "'%s/%s' cannot be written (%s); nothing is saved",
-			 WEIR_STATE_FOLDER, instance, err_name(-code));
+			 WEIR_STATE_FOLDER, instance, err_why(code));
 	return !code;
 }

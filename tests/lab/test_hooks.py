@@ -181,7 +181,7 @@ def test_one_that_fails_is_logged_once_and_an_alarm(on, tmp_path):
     assert part(on)["problems"] == [f"hook '{hook.path}' exited with status 3"]
     hook.path.unlink()
     on("bypass", "--off")
-    until(lambda: f"hook '{hook.path}' cannot be started: No such file or directory" in agent.said(), 20)
+    until(lambda: f"hook '{hook.path}' cannot be started: it does not exist" in agent.said(), 20)
     assert agent.stop() == 0
 
 

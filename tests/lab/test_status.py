@@ -125,7 +125,7 @@ def test_a_full_disk(on, tmp_path):
         assert alarms(on) == []
         run(["sh", "-c", f"cat /dev/zero >{on.state}/filler 2>/dev/null || :"])
         before = sorted(on.state.iterdir())
-        assert f"'{on.state}' cannot be written: the disk is full; nothing is saved (--volatile changes only the kernel)" in alarms(on)
+        assert f"'{on.state}' cannot be written: no space left; nothing is saved (--volatile changes only the kernel)" in alarms(on)
         assert sorted(on.state.iterdir()) == before
     finally:
         run(["umount", on.state])
