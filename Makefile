@@ -18,7 +18,7 @@ endif
 O ?= build
 CC ?= gcc
 # The machine that the program is for, as `uname -m` has it there.
-TRIPLET := $(or $(shell $(CC) -dumpmachine 2>/dev/null),$(shell uname -m)-linux-gnu)
+TRIPLET := $(or $(shell $(CC) -dumpmachine 2>/dev/null),$(patsubst amd64,x86_64,$(patsubst arm64,aarch64,$(ARCH)))-linux-gnu)
 MACHINE := $(firstword $(subst -, ,$(TRIPLET)))
 CROSS := $(if $(filter $(MACHINE),$(shell uname -m)),,$(TRIPLET)-)
 ifeq ($(origin AR),default)

@@ -455,6 +455,10 @@ class Agent:
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
 
+    def processor_ms(self):
+        """What its loop has used so far."""
+        return int(pathlib.Path(f"/proc/{self.pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e6
+
 
 def until(true, seconds=10, what="it"):
     """Waits until true() is."""

@@ -96,8 +96,8 @@ def test_compile_commands_name_every_file():
 
 def test_another_machine_has_its_compiler_and_libraries():
     def asked(machine):
-        return run(["make", "-nB", "-C", ROOT, "V=1", f"ARCH={machine}", "SYSROOT=/there", "build/arm64/ctl/main.o"],
-                   timeout=120, check=False)
+        return run(["make", "-nB", "-C", ROOT, "V=1", "O=build/there", f"ARCH={machine}", "SYSROOT=/there",
+                    "build/there/ctl/main.o"], timeout=120, check=False)
 
     lines = asked("arm64").stdout.splitlines()
     compiled = next(line for line in lines if line.endswith(" ctl/main.c"))

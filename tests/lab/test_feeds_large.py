@@ -17,26 +17,24 @@ from policylab import Policies, udp
 
 COUNT = 200_000
 KEPT, FIRST, LAST = "100.66.0.1", "100.64.0.0", "100.67.13.63"
-HELD_MS = 20  # of its processor
-LATE_MS = 250  # a busy disk, which the loop waits for
+SLICE = 1 / 8  # of the processor time that a new list takes: more in one callback would hold the loop
 
-# Asks the agent without a pause for what its loop answers by itself, and prints how long each answer took, less the
-# time in which either process waited for a CPU.
+# Asks the agent without a pause for what its loop answers by itself, and prints how many milliseconds of processor time
+# the agent used until each answer.
 CALLS = """
 import http.client, socket, sys, time
 class Client(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.connect(sys.argv[1])
-def waited():
-    return sum(int(open(f"/proc/{pid}/schedstat").read().split()[1]) for pid in (sys.argv[2], "self"))
+def used():
+    return int(open(f"/proc/{sys.argv[2]}/schedstat").read().split()[0])
 client = Client("weir")
 while True:
-    began, before = time.monotonic(), waited()
+    before = used()
     client.request("GET", "/none")
     client.getresponse().read()
-    took = time.monotonic() - began
-    print(took * 1000 - (waited() - before) / 1e6, flush=True)
+    print((used() - before) / 1e6, flush=True)
     time.sleep(0.002)
 """
 
@@ -133,10 +131,11 @@ class Story:
         assert self.pair.free(FIRST, LAST) == [False, False]
 
     def changes(self):
-        """Ten lines go and ten come, and return. Yields between the two."""
+        """Ten lines go and ten come, and return. Yields between the two the milliseconds that the first has cost."""
+        before = self.agent.processor_ms()
         self.feed.part(10, COUNT + 10)
         until(lambda: self.pair.free(FIRST, LAST) == [True, False], 15)
-        yield
+        yield self.agent.processor_ms() - before
         self.feed.part(0, COUNT)
         until(lambda: self.pair.free(FIRST, LAST) == [False, False], 15)
 
@@ -201,11 +200,9 @@ def large_feed(pair, tmp_path):
     feed.stop()
 
 
-def check(weir, answers, agent, rss_kb, descriptors):
-    # What holds the loop does so with each text.
-    assert len(answers) > 100 and sorted(answers)[-4] < LATE_MS, sorted(answers)[-8:]
-    report = json.loads(weir("-j", "status", check=False).stdout)["agent"]
-    assert report["longest_callback_us"] < HELD_MS * 1000, report["longest_callback"]
+def check(cost_ms, answers, agent, rss_kb, descriptors):
+    # What holds the loop does so with each text; a machine that is slow for a moment, once.
+    assert len(answers) > 100 and sorted(answers)[-4] < cost_ms * SLICE, (cost_ms, sorted(answers)[-8:])
     until(lambda: agent.descriptors() <= descriptors, 5)
     assert agent.rss_kb() < rss_kb + 8192
 
@@ -218,7 +215,7 @@ def test_list(pair, weir, feed, tmp_path):
     journal = weir.state / "overlay"
     with calls(weir, agent) as answers, blocked_traffic(pair, KEPT):
         size = journal.stat().st_size
-        for _ in story.changes():
+        for cost_ms in story.changes():
             rss_kb, descriptors = agent.rss_kb(), agent.descriptors()
         assert 0 < journal.stat().st_size - size < 8192  # the difference alone
         story.each_text_is_refused()
@@ -227,7 +224,7 @@ def test_list(pair, weir, feed, tmp_path):
         story.is_back()
         story.the_server_goes_and_comes()
         story.the_server_is_slow(answers)
-    check(weir, answers, agent, rss_kb, descriptors)
+    check(cost_ms, answers, agent, rss_kb, descriptors)
     assert len(weir.entries()) == COUNT
 
 
@@ -237,8 +234,8 @@ def test_policy(pair, weir, feed, tmp_path):
     agent = weir.run(path)
     story = Story(pair, weir, agent, feed, "is not an address")
     with calls(weir, agent) as answers, blocked_traffic(pair, KEPT):
-        for _ in story.changes():
+        for cost_ms in story.changes():
             rss_kb, descriptors = agent.rss_kb(), agent.descriptors()
         story.each_text_is_refused()
         story.the_server_goes_and_comes()
-    check(weir, answers, agent, rss_kb, descriptors)
+    check(cost_ms, answers, agent, rss_kb, descriptors)
