@@ -153,13 +153,13 @@ static struct addr *make_flows(enum traffic traffic)
 	return flows;
 }
 
-// Afterwards all flows are pinned and have been heard again; a flood has filled all pins.
-static void warm_up(struct draw *d, const struct subject *weir, enum traffic traffic)
+// Afterwards all flows have been heard twice, and are pinned where slots change; a flood has filled all pins.
+static void warm_up(struct draw *d, const struct subject *s, enum traffic traffic)
 {
 	uint32_t packets = traffic == FLOOD ? 2 * PINS : 2 * BENCH_SOURCES;
 
-	for (size_t load = 0; load < weir->loads; load++) {
-		draw_target(d, subject_load(weir, load));
+	for (size_t load = 0; load < s->loads; load++) {
+		draw_target(d, subject_load(s, load));
 		for (uint32_t n = 0; n < packets; n += BENCH_SOURCES)
 			draw_run(d, BENCH_SOURCES, NULL);
 	}
@@ -192,7 +192,8 @@ static void run_case(const struct bench *b, const struct balance_case *c)
 {
 	CLEANUP_FREE struct addr *flows = c->traffic == FLOOD ? NULL : make_flows(c->traffic);
 	CLEANUP_SUBJECT struct subject weir, floor = {0};
-	bool has_floor = c->grow == IP4;
+	struct subject *subjects[] = {&weir, &floor};
+	size_t n = c->grow == IP4 ? 2 : 1;
 	struct draw *d = draw_new(&(struct draw_options){
 		.family = 4,
 		.flood = c->traffic == FLOOD,
@@ -204,11 +205,11 @@ static void run_case(const struct bench *b, const struct balance_case *c)
 	});
 
 	make_weir(b, c, &weir);
-	if (has_floor)
+	if (n > 1)
 		make_floor(c, &floor);
-	if (c->changing)
-		warm_up(d, &weir, c->traffic);
-	measure(b, &c->goal, d, ANSWER_SEND, (struct subject *[]){&weir, &floor}, 1 + has_floor);
+	for (size_t i = 0; i < n && (c->changing || c->traffic == MANY); i++)
+		warm_up(d, subjects[i], c->traffic);
+	measure(b, &c->goal, d, ANSWER_SEND, subjects, n);
 	draw_free(d);
 }
 

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/base/mem.h"
+#include "tests/bench/report.h"
 #include "tests/bench/tools.h"
 
 bool bench_wants(const struct bench *b, const char *id)
@@ -20,6 +22,13 @@ bool bench_wants(const struct bench *b, const char *id)
 		if (!strncmp(id, b->wanted[i], strlen(b->wanted[i])))
 			return true;
 	return !b->wanted_n;
+}
+
+bool bench_wants_row(const struct bench *b, const struct row_goal *goal)
+{
+	CLEANUP_FREE char *spaced = mem_printf("%s-spaced", goal->id);
+
+	return bench_wants(b, goal->id) || (goal->large && bench_wants(b, spaced));
 }
 
 uint64_t bench_cpu_ns(void)

@@ -9,6 +9,7 @@
 #include "ctl/base/err.h"
 
 struct report;
+struct row_goal;
 
 struct bench {
 	struct report *report;
@@ -21,8 +22,9 @@ struct bench {
 	size_t wanted_n;
 };
 
-// True if the row is requested.
+// True if the row is requested; bench_wants_row: or, where its tables are large, its spaced one.
 bool bench_wants(const struct bench *b, const char *id);
+bool bench_wants_row(const struct bench *b, const struct row_goal *goal);
 
 // One file each. `run` adds the rows to the report.
 struct family {

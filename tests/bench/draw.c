@@ -7,8 +7,6 @@
 #include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -26,6 +24,7 @@
 struct draw {
 	struct draw_bpf *skel;
 	struct draw_options options;
+	int program;
 	uint8_t frame[FRAME_BYTES]; // starts with room for the headers that the target adds
 	size_t length;
 	struct addr listed[LISTED]; // the first sources
@@ -83,25 +82,19 @@ static size_t source_offset(const struct draw_options *o)
 
 static void fill_sources(const struct draw *d, const struct draw_options *o)
 {
-	size_t words = o->family == 4 ? 1 : 4, bytes = BENCH_SOURCES * words * 4;
-	uint32_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			     bpf_map__fd(d->skel->maps.sources), 0);
+	size_t bytes = o->family == 4 ? 4 : 16;
 
-	if (map == MAP_FAILED)
-		bench_fail(errno, "cannot map the sources");
 	for (size_t i = 0; i < BENCH_SOURCES; i++)
-		memcpy(map + i * words, o->sources[i].bytes, words * 4);
-	munmap(map, bytes);
+		memcpy((uint8_t *)d->skel->bss->sources + i * bytes, o->sources[i].bytes, bytes);
 }
 
 static int load(struct draw *d, const struct draw_options *o)
 {
-	size_t words = o->family == 4 ? 1 : 4;
 	struct draw_bpf *skel = d->skel;
-	int code;
+	struct bpf_program *p;
 
 	*(uint32_t *)&skel->rodata->offset = (uint32_t)source_offset(o);
-	*(uint32_t *)&skel->rodata->words = (uint32_t)words;
+	*(uint32_t *)&skel->rodata->family = o->family;
 	*(uint32_t *)&skel->rodata->flood = o->flood;
 	// In 10.0.0.0/8: a service drops packets from 127.0.0.0/8 and other martian sources.
 	*(uint32_t *)&skel->rodata->spread = o->spread ? htonl(~0u >> (32 - o->spread)) : ~0u;
@@ -109,16 +102,13 @@ static int load(struct draw *d, const struct draw_options *o)
 	*(uint32_t *)&skel->rodata->ifindex = o->ifindex;
 	*(uint32_t *)&skel->rodata->restore = o->sent;
 	*(uint32_t *)&skel->rodata->grown = o->grow;
-	memcpy((void *)skel->rodata->head.ether, d->frame + o->grow,
-	       sizeof(skel->rodata->head.ether));
-	memcpy((void *)skel->rodata->head.ip, d->frame + o->grow + ETHER_BYTES,
-	       sizeof(skel->rodata->head.ip));
-	bpf_program__set_expected_attach_type(skel->progs.bench_draw, 0);
-	bpf_program__set_flags(skel->progs.bench_draw, BPF_F_XDP_HAS_FRAGS);
-	code = o->flood ? 0
-			: bpf_map__set_max_entries(skel->maps.sources,
-						   (uint32_t)(BENCH_SOURCES * words / BENCH_CELLS));
-	return code ? code : draw_bpf__load(skel);
+	memcpy((void *)&skel->rodata->head, d->frame + o->grow, sizeof(skel->rodata->head));
+	bpf_object__for_each_program(p, skel->obj)
+	{
+		bpf_program__set_expected_attach_type(p, 0);
+		bpf_program__set_flags(p, BPF_F_XDP_HAS_FRAGS);
+	}
+	return draw_bpf__load(skel);
 }
 
 struct draw *draw_new(const struct draw_options *o)
@@ -134,6 +124,7 @@ struct draw *draw_new(const struct draw_options *o)
 	d->skel = draw_bpf__open();
 	if (!d->skel || (code = load(d, o)))
 		bench_fail(d->skel ? -code : errno, "cannot load the program that sets sources");
+	draw_space(d, false);
 	if (o->flood)
 		return d;
 	fill_sources(d, o);
@@ -178,6 +169,12 @@ size_t draw_packet(struct draw *d, size_t n, const uint8_t **ret_frame)
 	return d->length - front;
 }
 
+void draw_space(struct draw *d, bool spaced)
+{
+	d->program =
+		bpf_program__fd(spaced ? d->skel->progs.bench_spaced : d->skel->progs.bench_draw);
+}
+
 void draw_target(struct draw *d, int program)
 {
 	uint32_t zero = 0;
@@ -191,7 +188,7 @@ uint64_t draw_run(const struct draw *d, uint32_t n, uint32_t *ret_verdict)
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = d->frame,
 		    .data_size_in = (uint32_t)d->length, .repeat = (int)n);
 	uint64_t begin = bench_cpu_ns(), end;
-	int code = bpf_prog_test_run_opts(bpf_program__fd(d->skel->progs.bench_draw), &opts);
+	int code = bpf_prog_test_run_opts(d->program, &opts);
 
 	end = bench_cpu_ns();
 	// Without an output buffer the kernel returns ENOSPC, but it has run the program.
@@ -208,7 +205,7 @@ uint64_t draw_send(const struct draw *d, uint32_t n)
 		    .data_size_in = (uint32_t)d->length, .repeat = (int)n,
 		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
 	uint64_t begin = bench_now_ns();
-	int code = bpf_prog_test_run_opts(bpf_program__fd(d->skel->progs.bench_draw), &opts);
+	int code = bpf_prog_test_run_opts(d->program, &opts);
 
 	if (code)
 		bench_fail(-code, "cannot send live packets");

@@ -28,6 +28,8 @@ struct draw *draw_new(const struct draw_options *o);
 void draw_free(struct draw *d);
 // The options, for the baseline: it drops, or moves the head by the same amount and sends the frame back.
 const struct draw_options *draw_what(const struct draw *d);
+// From now on, BENCH_IDLE instructions that do nothing lie between two packets, or none.
+void draw_space(struct draw *d, bool spaced);
 // The program that the packets jump into.
 void draw_target(struct draw *d, int program);
 // The n-th packet as the target gets it. Returns its length; *ret_frame is valid until the next call.

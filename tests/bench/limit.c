@@ -9,9 +9,11 @@
 
 static const struct row_goal known = {
 	.id = "limit-source",
+	.large = true,
 	.what = "a rate for each source, 100,000 sources, not exceeded",
 	.reach = {{0.5, {"kernel-lru"}}}};
 static const struct row_goal flood = {.id = "limit-source-flood",
+				      .large = true,
 				      .what = "a rate for each source, every packet from a new one",
 				      .reach = {{0.15, {"kernel-lru"}}}};
 
@@ -33,7 +35,7 @@ static void run(struct bench *b)
 	struct subject *subjects[] = {&weir, &lru, &floor};
 	struct draw *listed, *endless;
 
-	if (!bench_wants(b, known.id) && !bench_wants(b, flood.id))
+	if (!bench_wants_row(b, &known) && !bench_wants_row(b, &flood))
 		return;
 	listed = draw_known();
 	endless = draw_new(&(struct draw_options){.family = 4, .flood = true});

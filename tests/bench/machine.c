@@ -2,6 +2,7 @@
 // Describes the machine for bench.json.
 #include "tests/bench/machine.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,63 @@ static void set_cache(struct json *j, const char *key, int name)
 		json_set(j, key, json_u64((uint64_t)bytes / 1024));
 }
 
+#define VULNERABILITIES "/sys/devices/system/cpu/vulnerabilities"
+
+static char *first_line(const char *folder, const char *name)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s", folder, name);
+	CLEANUP_FILE FILE *f = fopen(path, "re");
+	char line[256];
+
+	if (!f || !fgets(line, sizeof(line), f))
+		return mem_strdup("unknown");
+	line[strcspn(line, "\n")] = '\0';
+	return mem_strdup(line);
+}
+
+// What the kernel does about each weakness that the CPU has: {"spec_rstack_overflow": "Mitigation: Safe RET", …}
+static struct json *describe_mitigations(void)
+{
+	struct json *j = json_object();
+	struct dirent **names;
+	int n = scandir(VULNERABILITIES, &names, NULL, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		CLEANUP_FREE struct dirent *name = names[i];
+		CLEANUP_FREE char *state = NULL;
+
+		if (name->d_name[0] == '.')
+			continue;
+		state = first_line(VULNERABILITIES, name->d_name);
+		if (strcmp(state, "Not affected") != 0)
+			json_set(j, name->d_name, json_string(state));
+	}
+	if (n >= 0)
+		free(names);
+	return j;
+}
+
+static void print_mitigation(void *ctx, const char *name, const struct json *state)
+{
+	bool *first = ctx;
+
+	printf("%s%s: %s", *first ? "" : "; ", name, json_text(state));
+	*first = false;
+}
+
+void machine_print(const struct json *machine)
+{
+	bool first = true;
+
+	printf("%s, %llu rounds of each load on CPU %llu, load average %s; net ns per packet\n",
+	       json_get_string(machine, "cpu"), (unsigned long long)json_get_u64(machine, "rounds"),
+	       (unsigned long long)json_get_u64(machine, "pinned_cpu"),
+	       json_get_string(machine, "load_before"));
+	printf("mitigations of the CPU: ");
+	json_each(json_get(machine, "mitigations"), print_mitigation, &first);
+	printf("%s\n\n", first ? "none" : "");
+}
+
 struct json *machine_describe(int cpu, size_t rounds)
 {
 	struct json *j = json_object();
@@ -74,6 +132,7 @@ struct json *machine_describe(int cpu, size_t rounds)
 	json_set(j, "rounds", json_u64(rounds));
 	json_set(j, "loads", json_u64(SUBJECT_LOADS));
 	set_text(j, "load_before", load());
+	json_set(j, "mitigations", describe_mitigations());
 	return j;
 }
 

@@ -6,7 +6,9 @@
 
 struct json;
 
-// CPU, cores, caches, kernel, load, date. The caller owns the object.
+// CPU, cores, caches, kernel, load, date, mitigations of the CPU. The caller owns the object.
 struct json *machine_describe(int cpu, size_t rounds);
+// The first two lines of the report.
+void machine_print(const struct json *machine);
 // Adds the load at the end.
 void machine_finish(struct json *machine);

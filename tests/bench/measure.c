@@ -139,16 +139,14 @@ static void baseline_of(const struct draw *d, struct subject *ret)
 		subject_empty(ret);
 }
 
-void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
-	     struct subject *const *subjects, size_t n)
+static void measure_row(const struct bench *b, const struct row_goal *goal, struct draw *d,
+			enum answer answer, struct subject *const *subjects, size_t n)
 {
 	struct series series[MEASURE_SUBJECTS + 1] = {0};
 	struct result results[MEASURE_SUBJECTS] = {0};
 	CLEANUP_SUBJECT struct subject baseline = {0};
 	size_t used = 1;
 
-	if (!bench_wants(b, goal->id))
-		return;
 	baseline_of(d, &baseline);
 	series[0].subject = &baseline;
 	for (size_t s = 0; s < n; s++) {
@@ -169,4 +167,33 @@ void measure(const struct bench *b, const struct row_goal *goal, struct draw *d,
 	}
 	report_row(b->report, goal, results, n);
 	free_series(series, used);
+}
+
+// The packets of large tables one after the other without a pause, which no goal is for, and then spaced.
+static void measure_both(const struct bench *b, const struct row_goal *goal, struct draw *d,
+			 enum answer answer, struct subject *const *subjects, size_t n)
+{
+	CLEANUP_FREE char *id = mem_printf("%s-spaced", goal->id);
+	CLEANUP_FREE char *what = mem_printf("%s; spaced", goal->what);
+	const struct row_goal back_to_back = {.id = goal->id, .what = goal->what};
+	struct row_goal spaced = *goal;
+
+	spaced.id = id;
+	spaced.what = what;
+	if (bench_wants(b, back_to_back.id))
+		measure_row(b, &back_to_back, d, answer, subjects, n);
+	if (!bench_wants(b, spaced.id))
+		return;
+	draw_space(d, true);
+	measure_row(b, &spaced, d, answer, subjects, n);
+	draw_space(d, false);
+}
+
+void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
+	     struct subject *const *subjects, size_t n)
+{
+	if (goal->large)
+		measure_both(b, goal, d, answer, subjects, n);
+	else if (bench_wants(b, goal->id))
+		measure_row(b, goal, d, answer, subjects, n);
 }

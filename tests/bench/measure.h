@@ -19,7 +19,7 @@ enum answer {
 	ANSWER_ANY,
 };
 
-// Does nothing if the row is not requested. subjects[0] is Weir, the others are peers. A skipped subject gets a line
+// Does nothing if the row is not requested. Where its tables are large, measures it back to back and spaced. subjects[0] is Weir, the others are peers. A skipped subject gets a line
 // with the reason.
 void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
 	     struct subject *const *subjects, size_t n);

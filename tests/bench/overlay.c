@@ -14,13 +14,16 @@ struct overlay_case {
 static const struct overlay_case cases[] = {
 	{100000,
 	 {.id = "overlay-100k",
+	  .large = true,
 	  .what = "100,000 blocked addresses, random present",
 	  .reach = {{0.75, {"kernel-hash"}}}},
 	 {.id = "overlay-100k-absent",
+	  .large = true,
 	  .what = "100,000 blocked addresses, random absent",
 	  .reach = {{0.70, {"kernel-hash"}}}}},
 	{1000000,
 	 {.id = "overlay-1m",
+	  .large = true,
 	  .what = "1,000,000 blocked addresses, random present",
 	  .reach = {{0.75, {"kernel-hash"}}}},
 	 {0}},
@@ -52,17 +55,17 @@ static void run_case(const struct bench *b, const struct overlay_case *c)
 	subject_hash(&s, &hash);
 	subject_xdp_filter("all", sets, 1, &all);
 	subject_floor_overlay(&s, &floor);
-	if (bench_wants(b, c->present.id))
+	if (bench_wants_row(b, &c->present))
 		measure_kind(b, &c->present, KIND_PRESENT, &s, subjects, ARRAY_SIZE(subjects));
-	if (c->absent.id && bench_wants(b, c->absent.id))
+	if (c->absent.id && bench_wants_row(b, &c->absent))
 		measure_kind(b, &c->absent, KIND_ABSENT, &s, subjects, ARRAY_SIZE(subjects));
 }
 
 static void run(struct bench *b)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		if (bench_wants(b, cases[i].present.id) ||
-		    (cases[i].absent.id && bench_wants(b, cases[i].absent.id)))
+		if (bench_wants_row(b, &cases[i].present) ||
+		    (cases[i].absent.id && bench_wants_row(b, &cases[i].absent)))
 			run_case(b, &cases[i]);
 }
 

@@ -26,9 +26,7 @@ struct report *report_new(int cpu, size_t rounds)
 
 	r->machine = machine_describe(cpu, rounds);
 	r->rows = json_array();
-	printf("%s, %zu rounds of each load on CPU %d, load average %s; net ns per packet\n\n",
-	       json_get_string(r->machine, "cpu"), rounds, cpu,
-	       json_get_string(r->machine, "load_before"));
+	machine_print(r->machine);
 	printf("%-28s %-16s %10s %10s  %s\n", "ID", "PROGRAM", "MIN", "MEDIAN",
 	       "WEIR TO PROGRAM (MINIMA, MEDIANS)");
 	return r;

@@ -51,3 +51,61 @@ def test_memory_that_the_bench_gave_back_is_not_counted(peak_kb):
 
 def test_a_peak_below_the_memory_of_the_bench_is_unknown(peak_kb):
     assert peak_kb("keep") == 0
+
+
+# ---- tests/bench/draw.c --------------------------------------------------------------------------
+
+DRAW = r"""
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <bpf/bpf.h>
+#include "ctl/base/mem.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/draw.h"
+
+#define PORTS (14 + 20)
+#define IN(c, d, s, o, i) {.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)}
+
+/* Sends a packet from port 40000 to 80 back with other ports, and aborts any other. */
+static const struct bpf_insn change_ports[] = {
+	IN(BPF_LDX | BPF_MEM | BPF_W, 2, 1, 0, 0),
+	IN(BPF_LDX | BPF_MEM | BPF_W, 3, 1, 4, 0),
+	IN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, XDP_ABORTED),
+	IN(BPF_ALU64 | BPF_MOV | BPF_X, 4, 2, 0, 0),
+	IN(BPF_ALU64 | BPF_ADD | BPF_K, 4, 0, 0, PORTS + 4),
+	IN(BPF_JMP | BPF_JGT | BPF_X, 4, 3, 4, 0),
+	IN(BPF_LDX | BPF_MEM | BPF_W, 4, 2, PORTS, 0),
+	IN(BPF_JMP32 | BPF_JNE | BPF_K, 4, 0, 2, 0x5000409c),
+	IN(BPF_ST | BPF_MEM | BPF_W, 2, 0, PORTS, 7),
+	IN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, XDP_TX),
+	IN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
+};
+
+int main(void)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = BPF_F_XDP_HAS_FRAGS);
+	struct addr *sources = mem_zalloc(BENCH_SOURCES, sizeof(*sources));
+	struct draw *d;
+	uint32_t verdict;
+
+	for (size_t i = 0; i < BENCH_SOURCES; i++)
+		sources[i] = (struct addr){.family = 4, .bytes = {10, 0, 0, 1}};
+	d = draw_new(&(struct draw_options){.family = 4, .ack = true, .sent = true, .sources = sources});
+	draw_target(d, bpf_prog_load(BPF_PROG_TYPE_XDP, "ports", "GPL", change_ports, ARRAY_SIZE(change_ports), &opts));
+	for (int spaced = 0; spaced < 2; spaced++) {
+		draw_space(d, spaced);
+		draw_run(d, 5, &verdict);
+		printf("%u\n", verdict);
+	}
+	return 0;
+}
+"""
+
+
+def test_each_packet_has_the_ports_that_the_program_changes(tmp_path):
+    """A balancer that rewrites ports gets the same flow again."""
+    (tmp_path / "draw.c").write_text(DRAW)
+    objects = [BUILD / f"tests/bench/{name}.o" for name in ("draw", "bench", "sets", "tools")]
+    run(["gcc", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{BUILD}", "-o", tmp_path / "draw", tmp_path / "draw.c", *objects,
+         BUILD / "libweir.a", "-lbpf", "-lelf", "-lz"], timeout=120)
+    assert run([tmp_path / "draw"]).stdout.split() == ["3", "3"]
