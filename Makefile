@@ -290,7 +290,7 @@ setup:
 side_by_side = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # What `test` runs, built; the installation may only just have brought the compiler.
-check: all $(UNIT) $(CLASSIFIER_REF) $(BALANCER_REF) $(COMPARE) $(O)/tests/limits/limits $(O)/tests/executed/run $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+check: all $(UNIT) $(CLASSIFIER_REF) $(BALANCER_REF) $(COMPARE) $(O)/tests/limits/limits $(O)/tests/executed/run $(O)/tests/bench/bench $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
 # What tests/vm/run takes into machines.
 vm-programs: $(O)/weir $(RUNNERS) $(O)/$(CLASSIFIER)/compare $(O)/lab/pass.bpf.o $(patsubst %,$(O)/tests/unit/net/test_%,link lookup neigh nexthop)

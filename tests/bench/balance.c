@@ -188,8 +188,9 @@ static void make_floor(const struct balance_case *c, struct subject *ret)
 		subject_floor_ipip(BACKENDS, ret);
 }
 
-static void run_case(const struct bench *b, const struct balance_case *c)
+static void run_case(const struct bench *b, const void *of)
 {
+	const struct balance_case *c = of;
 	CLEANUP_FREE struct addr *flows = c->traffic == FLOOD ? NULL : make_flows(c->traffic);
 	CLEANUP_SUBJECT struct subject weir, floor = {0};
 	struct subject *subjects[] = {&weir, &floor};
@@ -213,11 +214,11 @@ static void run_case(const struct bench *b, const struct balance_case *c)
 	draw_free(d);
 }
 
-static void run(struct bench *b)
+static void run(const struct bench *b)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		if (bench_wants(b, cases[i].goal.id))
-			run_case(b, &cases[i]);
+			bench_try(b, cases[i].goal.id, run_case, &cases[i]);
 }
 
 const struct family balance_family = {"balance", run};

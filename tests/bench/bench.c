@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,9 +48,33 @@ uint64_t bench_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static pid_t owner;
+static jmp_buf *way_out; // of the part that runs; NULL: none does
+static char failure[sizeof(((struct err *)0)->text) + sizeof(((struct err *)0)->hint) + 3];
+
+void bench_try(const struct bench *b, const char *id, bench_part *part, const void *of)
+{
+	jmp_buf *const outer = way_out;
+	jmp_buf here;
+	int failed = setjmp(here);
+
+	if (!failed) {
+		way_out = &here;
+		part(b, of);
+	}
+	way_out = outer;
+	if (failed)
+		report_failure(b->report, id, failure);
+}
+
 void bench_die(const struct err *err)
 {
-	fprintf(stderr, "bench: %s%s%s\n", err->text, err->hint[0] ? ": " : "", err->hint);
+	snprintf(failure, sizeof(failure), "%s%s%s", err->text, err->hint[0] ? ": " : "",
+		 err->hint);
+	// Not in a child, where the part would continue twice.
+	if (way_out && getpid() == owner)
+		longjmp(*way_out, 1);
+	fprintf(stderr, "bench: %s\n", failure);
 	exit(2);
 }
 
@@ -69,7 +94,6 @@ void bench_fail(int code, const char *fmt, ...)
 // Exit
 
 static char folder[] = "/tmp/weir-bench-XXXXXX";
-static pid_t owner;
 
 static void clean_up(void)
 {

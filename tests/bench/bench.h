@@ -29,7 +29,7 @@ bool bench_wants_row(const struct bench *b, const struct row_goal *goal);
 // One file each. `run` adds the rows to the report.
 struct family {
 	const char *name;
-	void (*run)(struct bench *b);
+	void (*run)(const struct bench *b);
 };
 extern const struct family root_family, filter_family, hosts_family, overlay_family, limit_family,
 	balance_family, live_family, control_family, entries_family, commands_family;
@@ -39,7 +39,12 @@ void bench_begin(struct bench *b);
 int bench_last_cpu(void);      // of those that the process may use
 void bench_use_all_cpus(void); // for rows that run commands; they come last
 
-// Ends the bench with status 2: a requirement is missing.
+// Runs a part of the bench: a row, or rows that have their tables in common. A bench_die() inside ends this part only:
+// the report gets a failed row `id`. Parts may contain others. What the part holds then stays until the end of the bench.
+typedef void bench_part(const struct bench *b, const void *of);
+void bench_try(const struct bench *b, const char *id, bench_part *part, const void *of);
+
+// Ends the part, or without one the bench with status 2: a requirement is missing.
 _Noreturn void bench_die(const struct err *err);
 __attribute__((format(printf, 2, 3))) _Noreturn void bench_fail(int code, const char *fmt, ...);
 

@@ -233,7 +233,7 @@ static void run_questions(const struct bench *b, const struct place *p)
 	    WORDS("explain", "tcp", "from", listed, "to", "192.0.2.1", "port", "22"));
 }
 
-static void run(struct bench *b)
+static void run(const struct bench *b)
 {
 	const struct row_goal *const asks[] = {&stats, &metrics, &of_address, &of_packet};
 	bool blocks = bench_wants(b, block_cpu.id) || bench_wants(b, block_wall.id);

@@ -108,7 +108,7 @@ static void run_apply_1000(const struct bench *b, const struct place *p)
 	free(paths[1]);
 }
 
-static void run(struct bench *b)
+static void run(const struct bench *b)
 {
 	struct place *p;
 

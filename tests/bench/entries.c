@@ -172,7 +172,7 @@ static void run_million(const struct bench *b, const struct place *few)
 	place_free(many);
 }
 
-static void run(struct bench *b)
+static void run(const struct bench *b)
 {
 	bool million = bench_wants(b, ban_parallel.id) || bench_wants(b, list_first.id);
 	struct place *few;

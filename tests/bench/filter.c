@@ -48,18 +48,22 @@ static struct addr *any_sources(uint8_t family, uint64_t seed)
 	return sources;
 }
 
-static void run_rules(const struct bench *b, const struct rules_case *c, struct draw *d)
+static void run_rules(const struct bench *b, const void *of)
 {
+	const struct rules_case *c = of;
+	CLEANUP_FREE struct addr *sources = any_sources(4, 5);
 	CLEANUP_FREE struct bench_rule *linear = mem_zalloc(c->n, sizeof(*linear));
 	CLEANUP_FREE char *path = mem_printf("%s/rules.weir", b->folder);
 	CLEANUP_SUBJECT struct subject weir = {0}, scan = {0};
 	const struct rules rules = {
 		.shape = c->shape, .family = 4, .n = c->n, .last_matches = true, .linear = linear};
+	struct draw *d = draw_new(&(struct draw_options){.family = 4, .sources = sources});
 
 	policy_rules(&rules, path);
 	subject_weir(&(struct weir_options){.policy = path}, &weir);
 	subject_linear(linear, c->n, &scan);
 	measure(b, &c->goal, d, ANSWER_DROP, (struct subject *[]){&weir, &scan}, 2);
+	draw_free(d);
 }
 
 // Rules and sets
@@ -151,8 +155,9 @@ static void run_sets(const struct bench *b, const struct sets_case *c, const str
 	draw_free(d);
 }
 
-static void run_family(const struct bench *b, uint8_t family)
+static void run_family(const struct bench *b, const void *of)
 {
+	const uint8_t family = *(const uint8_t *)of;
 	CLEANUP_SUBJECT struct subject weir, lpm, all, ip, floor = {0};
 	CLEANUP_SET struct set s = {0};
 	const struct set *sets[] = {&s};
@@ -190,19 +195,17 @@ static bool wants_family(const struct bench *b, uint8_t family)
 	return false;
 }
 
-static void run(struct bench *b)
+static void run(const struct bench *b)
 {
-	CLEANUP_FREE struct addr *sources = any_sources(4, 5);
-	struct draw *d = draw_new(&(struct draw_options){.family = 4, .sources = sources});
+	static const uint8_t families[] = {4, 6};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules_cases); i++)
 		if (bench_wants(b, rules_cases[i].goal.id))
-			run_rules(b, &rules_cases[i], d);
-	draw_free(d);
-	if (wants_family(b, 4))
-		run_family(b, 4);
-	if (wants_family(b, 6))
-		run_family(b, 6);
+			bench_try(b, rules_cases[i].goal.id, run_rules, &rules_cases[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+		if (wants_family(b, families[i]))
+			bench_try(b, families[i] == 4 ? "filter-64-10k-v4" : "filter-64-10k-v6",
+				  run_family, &families[i]);
 }
 
 const struct family filter_family = {"filter", run};

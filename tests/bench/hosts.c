@@ -150,8 +150,9 @@ static bool wants_case(const struct bench *b, const struct set_case *c)
 	return false;
 }
 
-static void run_case(const struct bench *b, const struct set_case *c)
+static void run_case(const struct bench *b, const void *of)
 {
+	const struct set_case *c = of;
 	CLEANUP_SUBJECT struct subject weir, map, floor, all = {0}, ip = {0}, padded = {0};
 	struct subject *subjects[] = {&weir, &map, &floor, &all, &ip, &padded};
 	CLEANUP_SET struct set s = {0};
@@ -175,11 +176,11 @@ static void run_case(const struct bench *b, const struct set_case *c)
 		measure_kind(b, &c->rows[r], &s, subjects, n);
 }
 
-static void run(struct bench *b)
+static void run(const struct bench *b)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		if (wants_case(b, &cases[i]))
-			run_case(b, &cases[i]);
+			bench_try(b, cases[i].id, run_case, &cases[i]);
 }
 
 const struct family hosts_family = {"hosts, lpm", run};

@@ -28,7 +28,7 @@ static struct draw *draw_known(void)
 	return draw_new(&(struct draw_options){.family = 4, .sources = sources});
 }
 
-static void run(struct bench *b)
+static void run(const struct bench *b)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/limit.weir", b->folder);
 	CLEANUP_SUBJECT struct subject weir = {0}, lru = {0}, floor = {0};

@@ -17,6 +17,7 @@
 #define SENDER   "wbsend"
 #define RECEIVER "wbrecv"
 #define PACKETS  400000u
+#define TRIES    10 // of a round that loses packets
 #define PROGRAMS 7
 
 struct live_case {
@@ -40,23 +41,42 @@ static const struct live_case cases[] = {
 
 // Device
 
+// Frames of the kernel itself would wake the receiver on another CPU, where it loses packets if its program is slow.
+static void leave_out_ipv6(const char *device)
+{
+	CLEANUP_FREE char *path = mem_printf("/proc/sys/net/ipv6/conf/%s/disable_ipv6", device);
+	FILE *f = fopen(path, "we");
+
+	if (!f && errno == ENOENT)
+		return; // a kernel without IPv6
+	if (!f || fputs("1", f) == EOF || fclose(f))
+		bench_fail(errno, "cannot write '%s'", path);
+}
+
+// What a case that failed may have left.
+static void clean_up(void)
+{
+	tool_run((const char *const[]){"nft", "flush", "ruleset", NULL}, NULL);
+	if (if_nametoindex(SENDER))
+		tool_need((const char *const[]){"ip", "link", "del", SENDER, NULL}, NULL);
+}
+
 static void make_pair(void)
 {
 	static const char *const commands[][12] = {
-		{"ip", "link", "add", SENDER, "type", "veth", "peer", "name", RECEIVER},
 		{"ip", "link", "set", SENDER, "up"},
 		{"ip", "link", "set", RECEIVER, "up"},
 		// Without a program, a receiver accepts XDP frames only with GRO.
 		{"ethtool", "-K", RECEIVER, "gro", "on"},
 	};
 
+	tool_need((const char *const[]){"ip", "link", "add", SENDER, "type", "veth", "peer", "name",
+					RECEIVER, NULL},
+		  NULL);
+	leave_out_ipv6(SENDER);
+	leave_out_ipv6(RECEIVER);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		tool_need(commands[i], NULL);
-}
-
-static void remove_pair(void)
-{
-	tool_need((const char *const[]){"ip", "link", "del", SENDER, NULL}, NULL);
 }
 
 static void attach(int program)
@@ -126,29 +146,42 @@ static void subject_nft(const struct bench *b, const struct set *s, struct subje
 struct programs {
 	struct subject *at[PROGRAMS];
 	double *ns[PROGRAMS]; // per packet, by round; each round has another load
-	size_t n;
+	size_t n, repeated[PROGRAMS];
 };
 
-// nft has no program: its hook gets the packets while no program is attached.
-static double run_once(const struct row_goal *goal, const struct draw *d, const struct subject *s,
-		       size_t load)
+// Sends the packets of a round. nft has no program: its hook gets the packets while no program is attached. Returns how
+// many were received, and *ret_ns for all of them.
+static uint64_t send_round(const struct draw *d, int program, double *ret_ns)
 {
-	int program = subject_load(s, load);
 	uint64_t before, taken;
-	double ns;
 
 	attach(program);
 	draw_send(d, PACKETS / 8);
 	before = received();
-	ns = (double)draw_send(d, PACKETS);
+	*ret_ns = (double)draw_send(d, PACKETS);
 	taken = received() - before;
 	if (program >= 0)
 		attach(-1);
-	// Some packets may still be in flight.
-	if (taken < PACKETS - PACKETS / 100 || taken > PACKETS + PACKETS / 100)
-		bench_fail(EIO, "%s: '%s' received %llu of %u packets", goal->id, s->name,
-			   (unsigned long long)taken, PACKETS);
-	return ns / (double)taken;
+	return taken;
+}
+
+// Nanoseconds of a packet. A receiver that loses its CPU loses packets: the round is repeated.
+static double run_once(const struct row_goal *goal, const struct draw *d, const struct subject *s,
+		       size_t load, size_t *repeated)
+{
+	int program = subject_load(s, load);
+	uint64_t taken = 0;
+	double ns;
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		taken = send_round(d, program, &ns);
+		// Some packets may still be in flight.
+		if (taken >= PACKETS - PACKETS / 100 && taken <= PACKETS + PACKETS / 100)
+			return ns / (double)taken;
+		++*repeated;
+	}
+	bench_fail(EIO, "%s: '%s' received %llu of %u packets in the last of %d rounds", goal->id,
+		   s->name, (unsigned long long)taken, PACKETS, TRIES);
 }
 
 static struct result result_of(const struct programs *p, size_t i, size_t rounds)
@@ -168,6 +201,7 @@ static struct result result_of(const struct programs *p, size_t i, size_t rounds
 		.base_ns = base,
 		.share = {base / own, measure_median(share, rounds)},
 		.pps = 1e9 / own,
+		.repeated = p->repeated[i],
 	};
 }
 
@@ -205,7 +239,7 @@ static void measure_live(const struct bench *b, const struct row_goal *goal, con
 		for (size_t i = 0; i < p.n; i++) {
 			size_t next = (i + round) % p.n;
 
-			p.ns[next][round] = run_once(goal, d, p.at[next], round);
+			p.ns[next][round] = run_once(goal, d, p.at[next], round, &p.repeated[next]);
 		}
 	report(b, goal, &p, subjects, n, rounds);
 	for (size_t i = 0; i < p.n; i++)
@@ -224,8 +258,9 @@ static void make_weir(const struct bench *b, const struct set *s, struct subject
 		subject_weir_iface(ret, if_nametoindex(RECEIVER));
 }
 
-static void run_case(const struct bench *b, const struct live_case *c)
+static void run_case(const struct bench *b, const void *of)
 {
+	const struct live_case *c = of;
 	CLEANUP_FREE struct addr *sources = mem_zalloc(BENCH_SOURCES, sizeof(*sources));
 	CLEANUP_SUBJECT struct subject empty, weir, floor, hash, all, ip, nft;
 	struct subject *subjects[PROGRAMS] = {&empty, &weir, &floor, &hash, &all, &ip, &nft};
@@ -233,6 +268,7 @@ static void run_case(const struct bench *b, const struct live_case *c)
 	const struct set *sets[] = {&s};
 	struct draw *d;
 
+	clean_up();
 	make_pair();
 	set_hosts(4, c->n, c->n + 4, &s);
 	set_draw(sets, 1, KIND_PRESENT, BENCH_SOURCES, 59, sources);
@@ -247,16 +283,14 @@ static void run_case(const struct bench *b, const struct live_case *c)
 	subject_nft(b, &s, &nft);
 	measure_live(b, &c->goal, d, subjects, PROGRAMS);
 	draw_free(d);
-	remove_pair();
-	if (!nft.skipped)
-		tool_run((const char *const[]){"nft", "flush", "ruleset", NULL}, NULL);
+	clean_up();
 }
 
-static void run(struct bench *b)
+static void run(const struct bench *b)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		if (bench_wants(b, cases[i].goal.id))
-			run_case(b, &cases[i]);
+			bench_try(b, cases[i].goal.id, run_case, &cases[i]);
 }
 
 const struct family live_family = {"drop-live", run};

@@ -138,5 +138,6 @@ struct json *machine_describe(int cpu, size_t rounds)
 
 void machine_finish(struct json *machine)
 {
+	json_remove(machine, "load_after");
 	set_text(machine, "load_after", load());
 }

@@ -10,5 +10,5 @@ struct json;
 struct json *machine_describe(int cpu, size_t rounds);
 // The first two lines of the report.
 void machine_print(const struct json *machine);
-// Adds the load at the end.
+// Adds the load at the end, or replaces it.
 void machine_finish(struct json *machine);

@@ -139,9 +139,19 @@ static void baseline_of(const struct draw *d, struct subject *ret)
 		subject_empty(ret);
 }
 
-static void measure_row(const struct bench *b, const struct row_goal *goal, struct draw *d,
-			enum answer answer, struct subject *const *subjects, size_t n)
+struct row {
+	const struct row_goal *goal;
+	struct draw *d;
+	enum answer answer;
+	struct subject *const *subjects;
+	size_t n;
+};
+
+static void measure_row(const struct bench *b, const void *of)
 {
+	const struct row *row = of;
+	struct subject *const *subjects = row->subjects;
+	struct draw *d = row->d;
 	struct series series[MEASURE_SUBJECTS + 1] = {0};
 	struct result results[MEASURE_SUBJECTS] = {0};
 	CLEANUP_SUBJECT struct subject baseline = {0};
@@ -149,14 +159,14 @@ static void measure_row(const struct bench *b, const struct row_goal *goal, stru
 
 	baseline_of(d, &baseline);
 	series[0].subject = &baseline;
-	for (size_t s = 0; s < n; s++) {
+	for (size_t s = 0; s < row->n; s++) {
 		if (subjects[s]->skipped)
 			continue;
-		check(goal, d, subjects[s], answer);
+		check(row->goal, d, subjects[s], row->answer);
 		series[used++].subject = subjects[s];
 	}
 	measure_all(b->rounds, d, series, used);
-	for (size_t s = 0, next = 1; s < n; s++) {
+	for (size_t s = 0, next = 1; s < row->n; s++) {
 		results[s] = (struct result){.subject = subjects[s]->name,
 					     .skipped = subjects[s]->skipped};
 		if (results[s].skipped)
@@ -165,35 +175,39 @@ static void measure_row(const struct bench *b, const struct row_goal *goal, stru
 		results[s].base_ns = least_of_all(&series[0], b->rounds);
 		results[s].net = net_of(&series[next++], &series[0], b->rounds);
 	}
-	report_row(b->report, goal, results, n);
+	report_row(b->report, row->goal, results, row->n);
 	free_series(series, used);
 }
 
 // The packets of large tables one after the other without a pause, which no goal is for, and then spaced.
-static void measure_both(const struct bench *b, const struct row_goal *goal, struct draw *d,
-			 enum answer answer, struct subject *const *subjects, size_t n)
+static void measure_both(const struct bench *b, const struct row *row)
 {
-	CLEANUP_FREE char *id = mem_printf("%s-spaced", goal->id);
-	CLEANUP_FREE char *what = mem_printf("%s; spaced", goal->what);
-	const struct row_goal back_to_back = {.id = goal->id, .what = goal->what};
-	struct row_goal spaced = *goal;
+	CLEANUP_FREE char *id = mem_printf("%s-spaced", row->goal->id);
+	CLEANUP_FREE char *what = mem_printf("%s; spaced", row->goal->what);
+	const struct row_goal plain = {.id = row->goal->id, .what = row->goal->what};
+	struct row_goal spaced = *row->goal;
+	struct row part = *row;
 
 	spaced.id = id;
 	spaced.what = what;
-	if (bench_wants(b, back_to_back.id))
-		measure_row(b, &back_to_back, d, answer, subjects, n);
+	part.goal = &plain;
+	if (bench_wants(b, plain.id))
+		bench_try(b, plain.id, measure_row, &part);
 	if (!bench_wants(b, spaced.id))
 		return;
-	draw_space(d, true);
-	measure_row(b, &spaced, d, answer, subjects, n);
-	draw_space(d, false);
+	part.goal = &spaced;
+	draw_space(row->d, true);
+	bench_try(b, spaced.id, measure_row, &part);
+	draw_space(row->d, false);
 }
 
 void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
 	     struct subject *const *subjects, size_t n)
 {
+	const struct row row = {goal, d, answer, subjects, n};
+
 	if (goal->large)
-		measure_both(b, goal, d, answer, subjects, n);
+		measure_both(b, &row);
 	else if (bench_wants(b, goal->id))
-		measure_row(b, goal, d, answer, subjects, n);
+		bench_try(b, goal->id, measure_row, &row);
 }

@@ -2,11 +2,11 @@
 // Prints rows and collects them for the JSON document.
 #include "tests/bench/report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/file.h"
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
@@ -15,17 +15,23 @@
 #include "tests/bench/machine.h"
 
 struct report {
-	struct json *machine, *rows;
+	const char *path;
+	struct json *document, *machine, *rows; // the document has the other two
 	struct measured measured;
-	size_t promised, reached, unknown, refused, skipped;
+	size_t promised, reached, unknown, refused, skipped, failed;
 };
 
-struct report *report_new(int cpu, size_t rounds)
+struct report *report_new(int cpu, size_t rounds, const char *path)
 {
 	struct report *r = mem_new(struct report);
 
+	r->path = path;
+	r->document = json_object();
 	r->machine = machine_describe(cpu, rounds);
 	r->rows = json_array();
+	json_set(r->document, "machine", r->machine);
+	json_set(r->document, "complete", json_bool(false));
+	json_set(r->document, "rows", r->rows);
 	machine_print(r->machine);
 	printf("%-28s %-16s %10s %10s  %s\n", "ID", "PROGRAM", "MIN", "MEDIAN",
 	       "WEIR TO PROGRAM (MINIMA, MEDIANS)");
@@ -36,8 +42,7 @@ void report_free(struct report *r)
 {
 	if (!r)
 		return;
-	json_free(r->machine);
-	json_free(r->rows);
+	json_free(r->document);
 	measured_free(&r->measured);
 	free(r);
 }
@@ -84,6 +89,8 @@ static void print_result(const struct row_goal *goal, const struct result *own,
 		printf("  peak %.0f MB", (double)result->peak_kb * 1024 / 1e6);
 	if (result->failed)
 		printf("  %zu failed", result->failed);
+	if (result->repeated)
+		printf("  %zu rounds repeated", result->repeated);
 	putchar('\n');
 }
 
@@ -198,6 +205,8 @@ static void set_figures(struct json *j, const struct result *result, const char 
 		json_set(j, "pps", json_real(result->pps));
 	if (result->peak_kb)
 		json_set(j, "peak_kb", json_u64(result->peak_kb));
+	if (result->repeated)
+		json_set(j, "repeated", json_u64(result->repeated));
 }
 
 static struct json *describe(const struct report *r, const struct row_goal *goal,
@@ -221,6 +230,18 @@ static struct json *describe(const struct report *r, const struct row_goal *goal
 	return j;
 }
 
+static void save(const struct report *r)
+{
+	CLEANUP_TEXT struct text text = {0};
+	struct err err = {0};
+
+	machine_finish(r->machine);
+	json_print(r->document, true, &text);
+	if (file_replace(r->path, text_get(&text), text.len, 0644, &err))
+		bench_die(&err);
+	fflush(stdout);
+}
+
 void report_row(struct report *r, const struct row_goal *goal, const struct result *results,
 		size_t n)
 {
@@ -239,21 +260,29 @@ void report_row(struct report *r, const struct row_goal *goal, const struct resu
 		print_result(goal, &results[0], &results[i]);
 	}
 	json_set(own, "goals", note_goals(r, goal, &results[0]));
-	fflush(stdout);
+	save(r);
 }
 
-void report_write(struct report *r, const char *path)
+void report_failure(struct report *r, const char *id, const char *why)
 {
-	CLEANUP_JSON struct json *document = json_object();
-	CLEANUP_TEXT struct text text = {0};
-	CLEANUP_FILE FILE *f = fopen(path, "we");
+	struct json *j = json_object();
 
-	machine_finish(r->machine);
-	json_set(document, "machine", TAKE_PTR(r->machine));
-	json_set(document, "rows", TAKE_PTR(r->rows));
-	json_print(document, true, &text);
-	if (!f || fputs(text.at, f) == EOF || fflush(f))
-		bench_fail(errno, "cannot write '%s'", path);
-	printf("\n%zu of %zu goals reached, %zu not measured; %zu rows refused, %zu programs skipped; %s\n",
-	       r->reached, r->promised, r->unknown, r->refused, r->skipped, path);
+	json_set(j, "id", json_string(id));
+	json_set(j, "what", json_string("not measured"));
+	json_set(j, "program", json_string("weir"));
+	json_set(j, "failed", json_string(why));
+	json_append(r->rows, j);
+	r->failed++;
+	printf("%-28s FAILED: %s\n", id, why);
+	save(r);
+}
+
+bool report_end(struct report *r)
+{
+	json_remove(r->document, "complete");
+	json_set(r->document, "complete", json_bool(true));
+	save(r);
+	printf("\n%zu of %zu goals reached, %zu not measured; %zu rows refused, %zu failed, %zu programs skipped; %s\n",
+	       r->reached, r->promised, r->unknown, r->refused, r->failed, r->skipped, r->path);
+	return !r->failed;
 }

@@ -41,14 +41,18 @@ struct result {
 	struct figures share; // live rows
 	double pps;           // live rows
 	uint64_t peak_kb;
-	size_t failed; // commands
+	size_t failed;   // commands
+	size_t repeated; // rounds of live rows, which had lost packets
 };
 
 struct report;
-struct report *report_new(int cpu, size_t rounds);
+// The file is written after each row, so that it is whole whenever the bench ends.
+struct report *report_new(int cpu, size_t rounds, const char *path);
 // results[0] is Weir's. If it was skipped, the product has refused the row.
 void report_row(struct report *r, const struct row_goal *goal, const struct result *results,
 		size_t n);
-// Writes the file and the last lines of the table. Ends the bench on failure.
-void report_write(struct report *r, const char *path);
+// A row, or what several rows have in common, was not measured.
+void report_failure(struct report *r, const char *id, const char *why);
+// The last lines of the table and of the file. False: something was not measured for a failure.
+bool report_end(struct report *r);
 void report_free(struct report *r);

@@ -8,7 +8,7 @@ static const struct row_goal plain = {.id = "root",
 static const struct row_goal armed = {.id = "root-armed",
 				      .what = "the same with the deadline of a trial to check"};
 
-static void run(struct bench *b)
+static void run(const struct bench *b)
 {
 	CLEANUP_SUBJECT struct subject off = {0}, on = {0};
 	struct draw *d;

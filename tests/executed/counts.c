@@ -10,6 +10,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/report.h"
 
 #define MOST 1000000
 
@@ -142,6 +143,11 @@ void counts_fail(struct report *r, const char *row, const char *why)
 		budget->used = true;
 	r->failed++;
 	printf("FAILED: %s: %s\n", row, why);
+}
+
+void report_failure(struct report *r, const char *id, const char *why)
+{
+	counts_fail(r, id, why);
 }
 
 int counts_end(struct report *r, bool all_rows)

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tests/bench/tools.c: the peak of a command is its own, not the memory of the bench that ran it."""
+"""The bench: the peak of a command is its own, packets are restored, and what was measured is never lost."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
 
 import pytest
 from labnet import BUILD, ROOT, run
@@ -62,6 +69,9 @@ DRAW = r"""
 #include "ctl/base/mem.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/draw.h"
+#include "tests/bench/report.h"
+
+void report_failure(struct report *r, const char *id, const char *why) { (void)r; (void)id; (void)why; }
 
 #define PORTS (14 + 20)
 #define IN(c, d, s, o, i) {.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)}
@@ -109,3 +119,66 @@ def test_each_packet_has_the_ports_that_the_program_changes(tmp_path):
     run(["gcc", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{BUILD}", "-o", tmp_path / "draw", tmp_path / "draw.c", *objects,
          BUILD / "libweir.a", "-lbpf", "-lelf", "-lz"], timeout=120)
     assert run([tmp_path / "draw"]).stdout.split() == ["3", "3"]
+
+
+# ---- the whole bench -----------------------------------------------------------------------------
+
+BENCH = BUILD / "tests/bench/bench"
+
+
+def tools(folder, **others):
+    """A PATH with `ip`, `rm`, and what else is given: a program, or the text of a script."""
+    folder.mkdir()
+    for name in ("ip", "rm"):
+        (folder / name).symlink_to(shutil.which(name))
+    for name, script in others.items():
+        (folder / name).write_text(script)
+        (folder / name).chmod(0o755)
+    return {**os.environ, "PATH": str(folder)}
+
+
+def rows_of(path):
+    document = json.loads(path.read_text())
+    return document["complete"], {row["id"]: row for row in document["rows"]}
+
+
+def test_an_error_of_one_row_loses_no_other(tmp_path):
+    out = tmp_path / "bench.json"
+    result = subprocess.run([BENCH, "-r", "1", "-w", BUILD / "weir", "-o", out, "root", "drop-live", "apply-1000"],
+                            env=tools(tmp_path / "bin"), text=True, capture_output=True, timeout=120, check=False)
+    complete, rows = rows_of(out)
+    assert result.returncode == 2 and complete
+    assert "ethtool" in rows["drop-live"]["failed"] and "ethtool" in rows["drop-live-1m"]["failed"]
+    assert rows["root"]["net_ns_min"] and rows["apply-1000"]["net_ns_min"] > 0
+    assert "drop-live                    FAILED: 'ethtool -K" in result.stdout
+    assert ", 2 failed," in result.stdout
+
+
+def run_until(row, out, env):
+    """Ends the bench as soon as the row is in the file."""
+    with subprocess.Popen([BENCH, "-r", "1", "-o", out, row], env=env, stdout=subprocess.DEVNULL) as bench:
+        end = time.monotonic() + 120
+        while time.monotonic() < end and not (out.exists() and row in rows_of(out)[1]):
+            time.sleep(0.05)
+        bench.send_signal(signal.SIGTERM)
+    return rows_of(out)
+
+
+LOSES_ONCE = f"""#!/bin/sh
+[ "$1" = -S ] || exec {shutil.which("ethtool")} "$@"
+echo >>COUNT
+lost=$([ "$(wc -l <COUNT)" = 2 ] && echo 100000 || echo 0)
+{shutil.which("ethtool")} "$@" | awk -v lost="$lost" '/_xdp_packets:/ {{ $2 -= lost; lost = 0 }} {{ print " " $1 " " $2 }}'
+"""
+
+
+def test_a_round_that_lost_packets_is_repeated_and_rows_are_written_at_once(tmp_path):
+    for name in ("wc", "awk"):
+        assert shutil.which(name)
+    script = LOSES_ONCE.replace("COUNT", str(tmp_path / "count")).replace("wc -l", shutil.which("wc") + " -l")
+    script = script.replace("| awk", "| " + shutil.which("awk"))
+    env = tools(tmp_path / "bin", ethtool=script)
+    complete, rows = run_until("drop-live", tmp_path / "bench.json", env)
+    assert not complete
+    assert rows["drop-live"]["pps"] > 0
+    assert rows["drop-live/empty"]["repeated"] == 1 and "repeated" not in rows["drop-live/nft-ingress"]
