@@ -86,7 +86,7 @@ help:
 	@echo 'make demo       install what is missing, build, and block a host on a lab network (root)'
 	@echo 'make test       install what is missing, build, run every test (root)'
 	@echo 'make lint       layers, names, words, sizes, format, static analysis'
-	@echo 'make bench      Weir and its peers, nanoseconds a packet, a few minutes (root); ROWS= ROUNDS='
+	@echo 'make bench      Weir and its peers, nanoseconds a packet, a few minutes (root); ROWS= ROUNDS= KATRAN='
 	@echo 'make vmtest     the datapath and attach on other kernels, under qemu (root for kernel packages)'
 	@echo 'make containers  the package in containers, and beside Docker (root)'
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
@@ -270,6 +270,17 @@ $(BENCH_OBJECTS): $(BENCH_SKELETONS)
 $(O)/tests/bench/bench: $(BENCH_OBJECTS) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
+# KATRAN=FOLDER: its source, of which nothing is kept here. Compiled each time: another folder may be given.
+KATRAN_OBJECTS = $(if $(KATRAN),$(O)/tests/bench/katran/ipip.o $(O)/tests/bench/katran/gue.o)
+KATRAN_SOURCE = $(KATRAN)/katran/lib/bpf/balancer.bpf.c
+
+$(KATRAN_OBJECTS): $(O)/tests/bench/katran/%.o:
+	@mkdir -p $(@D)
+	@test -f "$(KATRAN_SOURCE)" || { echo "KATRAN=$(KATRAN) has no katran/lib/bpf/balancer.bpf.c" >&2; exit 1; }
+	$(call say,KATRAN,$@)$(CLANG) -target bpf -O2 -g -w -D__KERNEL__ -D__$(shell uname -m)__ $(if $(filter gue,$*),-DGUE_ENCAP) -I"$(KATRAN)" -idirafter /usr/include/$(shell $(CC) -print-multiarch) -c -o $@ "$(KATRAN_SOURCE)"
+
+.PHONY: $(KATRAN_OBJECTS)
+
 # The rows of the bench once more, with an emulator in place of the clock.
 EXECUTED_ROWS = $(patsubst %,$(O)/tests/bench/%.o,balance bench draw filter hosts limit overlay policy sets subject subject_floor subject_floor_sets subject_weir tools)
 EXECUTED = $(patsubst %.c,$(O)/%.o,$(wildcard tests/executed/*.c))
@@ -346,9 +357,9 @@ sabotage: setup
 
 bench:
 	$(Q)scripts/setup build bench
-	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) all $(O)/tests/bench/bench
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) all $(O)/tests/bench/bench $(KATRAN_OBJECTS)
 	$(give_back)
-	$(Q)$(O)/tests/bench/bench -o $(O)/bench.json -w $(O)/weir $(if $(ROUNDS),-r $(ROUNDS)) $(ROWS)
+	$(Q)$(O)/tests/bench/bench -o $(O)/bench.json -w $(O)/weir $(if $(ROUNDS),-r $(ROUNDS)) $(if $(KATRAN),-k $(O)/tests/bench/katran) $(ROWS)
 	$(give_back)
 
 lint: setup

@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Rows "balance": packets of a service to its backends. Net of a program that restores the frame, moves its
 // head by the same amount and sends it back.
+#include "tests/bench/balance.h"
+
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
-#include "tests/bench/measure.h"
 #include "tests/bench/policy.h"
 
-#define BACKENDS 64
-#define PINS     (4 * BENCH_SOURCES)
-#define SPOOFED  24 // bits of the sources of the flood
-#define IP4      20
-#define IP6      40
-#define UDP      8
-
-enum traffic {
-	ONE,   // one flow
-	MANY,  // BENCH_SOURCES flows
-	FLOOD, // a SYN flood
-};
-
-struct balance_case {
-	struct row_goal goal;
-	const char *mode;
-	uint8_t grow; // outer headers
-	bool v6;      // backends
-	bool changing;
-	enum traffic traffic;
-	size_t rules;   // before the service; none matches
-	size_t blocked; // addresses in the overlay, none a client's
-};
+#define PINS    (4 * BENCH_SOURCES)
+#define SPOOFED 24 // bits of the sources of the flood
+#define IP4     BALANCE_IP4
+#define IP6     BALANCE_IP6
+#define UDP     BALANCE_UDP
 
 static const struct balance_case cases[] = {
 	{{.id = "balance-ipip-stable",
@@ -116,9 +99,9 @@ static const struct balance_case cases[] = {
 
 static void add_service(const struct balance_case *c, struct text *t)
 {
-	text_addf(t, "service www { vip 198.18.0.1; proto tcp; port 80; mode %s; pins %u\n",
-		  c->mode, PINS);
-	for (unsigned b = 1; b <= BACKENDS; b++)
+	text_addf(t, "service www { vip %s; proto tcp; port %u; mode %s; pins %u\n", BALANCE_VIP,
+		  BALANCE_PORT, c->mode, PINS);
+	for (unsigned b = 1; b <= BALANCE_BACKENDS; b++)
 		text_addf(t, c->v6 ? "backend fd00::1:%x\n" : "backend 10.0.1.%u\n", b);
 	text_add(t, "}\n");
 }
@@ -185,16 +168,15 @@ static void make_floor(const struct balance_case *c, struct subject *ret)
 	if (c->changing)
 		subject_pins_read(PINS, ret);
 	else
-		subject_floor_ipip(BACKENDS, ret);
+		subject_floor_ipip(BALANCE_BACKENDS, ret);
 }
 
-static void run_case(const struct bench *b, const void *of)
+void balance_measure(const struct bench *b, const struct balance_case *c, struct subject *peer)
 {
-	const struct balance_case *c = of;
 	CLEANUP_FREE struct addr *flows = c->traffic == FLOOD ? NULL : make_flows(c->traffic);
-	CLEANUP_SUBJECT struct subject weir, floor = {0};
-	struct subject *subjects[] = {&weir, &floor};
-	size_t n = c->grow == IP4 ? 2 : 1;
+	CLEANUP_SUBJECT struct subject weir;
+	struct subject *subjects[] = {&weir, peer};
+	size_t n = peer ? 2 : 1;
 	struct draw *d = draw_new(&(struct draw_options){
 		.family = 4,
 		.flood = c->traffic == FLOOD,
@@ -206,12 +188,21 @@ static void run_case(const struct bench *b, const void *of)
 	});
 
 	make_weir(b, c, &weir);
-	if (n > 1)
-		make_floor(c, &floor);
-	for (size_t i = 0; i < n && (c->changing || c->traffic == MANY); i++)
+	for (size_t i = 0; i < n && (c->changing || c->traffic != ONE); i++)
 		warm_up(d, subjects[i], c->traffic);
 	measure(b, &c->goal, d, ANSWER_SEND, subjects, n);
 	draw_free(d);
+}
+
+static void run_case(const struct bench *b, const void *of)
+{
+	const struct balance_case *c = of;
+	CLEANUP_SUBJECT struct subject floor = {0};
+	bool has_floor = c->grow == IP4;
+
+	if (has_floor)
+		make_floor(c, &floor);
+	balance_measure(b, c, has_floor ? &floor : NULL);
 }
 
 static void run(const struct bench *b)

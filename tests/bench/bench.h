@@ -16,7 +16,8 @@ struct bench {
 	const char *weir; // the program, for the rows that run commands
 	char *folder;     // for policies and lists, removed at the end
 	size_t rounds;
-	int cpu; // on which packets run
+	int cpu;            // on which packets run
+	const char *katran; // folder of Katran's objects; NULL: its rows are left out
 	// Prefixes of the requested ids; n 0: all rows.
 	const char *const *wanted;
 	size_t wanted_n;
@@ -32,7 +33,7 @@ struct family {
 	void (*run)(const struct bench *b);
 };
 extern const struct family root_family, filter_family, hosts_family, overlay_family, limit_family,
-	balance_family, live_family, control_family, entries_family, commands_family;
+	balance_family, katran_family, live_family, control_family, entries_family, commands_family;
 
 // Makes the folder and a network namespace, and binds the thread to the CPU. Undone at exit.
 void bench_begin(struct bench *b);

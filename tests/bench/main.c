@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Measures Weir and its peers; writes a table to standard output and a JSON file.
 //
-// usage: bench [-o FILE] [-w WEIR] [-r ROUNDS] [-c CPU] [ID…]: the rows whose id begins with ID, or all rows. Needs
-// root. Exit status: 0 all rows were measured, whether goals are reached or not; 1 usage; 2 system error, also of one
+// usage: bench [-o FILE] [-w WEIR] [-r ROUNDS] [-c CPU] [-k FOLDER] [ID…]: the rows whose id begins with ID, or all
+// rows; -k: Katran's objects, for its rows. Needs root. Exit status: 0 all rows were measured, whether goals are reached or not; 1 usage; 2 system error, also of one
 // row: the others are measured.
 #include <errno.h>
 #include <sched.h>
@@ -20,13 +20,14 @@
 #define ROUNDS 4 // of each load
 
 static const struct family *const families[] = {
-	&root_family,    &filter_family, &hosts_family,   &overlay_family, &limit_family,
-	&balance_family, &live_family,   &control_family, &entries_family, &commands_family,
+	&root_family,    &filter_family,  &hosts_family,    &overlay_family,
+	&limit_family,   &balance_family, &katran_family,   &live_family,
+	&control_family, &entries_family, &commands_family,
 };
 
 _Noreturn static void usage(void)
 {
-	fputs("usage: bench [-o FILE] [-w WEIR] [-r ROUNDS] [-c CPU] [ID…]\n", stderr);
+	fputs("usage: bench [-o FILE] [-w WEIR] [-r ROUNDS] [-c CPU] [-k FOLDER] [ID…]\n", stderr);
 	exit(1);
 }
 
@@ -39,12 +40,22 @@ static uint32_t number(const char *text, uint32_t min, uint32_t max)
 	return n;
 }
 
+// Its rows cannot be asked for without it.
+static void need_katran(const struct bench *b)
+{
+	if (b->katran || !b->wanted_n || !bench_wants(b, "katran"))
+		return;
+	fputs("bench: the rows 'katran' need Katran's source: make bench ROWS=katran KATRAN=FOLDER\n",
+	      stderr);
+	exit(1);
+}
+
 static const char *read_options(struct bench *b, int argc, char **argv)
 {
 	const char *out = "build/bench.json";
 	int option;
 
-	while ((option = getopt(argc, argv, "o:w:r:c:")) != -1)
+	while ((option = getopt(argc, argv, "o:w:r:c:k:")) != -1)
 		switch (option) {
 		case 'o':
 			out = optarg;
@@ -58,11 +69,15 @@ static const char *read_options(struct bench *b, int argc, char **argv)
 		case 'c':
 			b->cpu = (int)number(optarg, 0, CPU_SETSIZE - 1);
 			break;
+		case 'k':
+			b->katran = optarg;
+			break;
 		default:
 			usage();
 		}
 	b->wanted = (const char *const *)argv + optind;
 	b->wanted_n = (size_t)(argc - optind);
+	need_katran(b);
 	return out;
 }
 

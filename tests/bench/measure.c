@@ -9,6 +9,7 @@
 
 #define RUN_NS    25000000 // of one subject in one round, after the warm-up
 #define RUN_MIN   2048
+#define LASTING   1000000000
 #define CALIBRATE 2048
 #define CHECKS    64
 
@@ -68,15 +69,27 @@ static void calibrate(struct draw *d, struct series *s)
 	s->packets = ns < RUN_MIN ? RUN_MIN : ns > BENCH_SOURCES ? BENCH_SOURCES : (uint32_t)ns;
 }
 
+// Long enough that a limit for each second is reached as in traffic of that rate.
+static double run_lasting(const struct draw *d)
+{
+	uint64_t ns = 0, packets = 0;
+
+	for (; ns < LASTING; packets += BENCH_SOURCES)
+		ns += draw_run(d, BENCH_SOURCES, NULL);
+	return (double)ns / (double)packets;
+}
+
 // The warm-up brings the subject's tables back into the caches, which the others have filled.
-static double run_once(struct draw *d, const struct series *s, size_t load)
+static double run_once(struct draw *d, const struct series *s, size_t load, bool lasting)
 {
 	draw_target(d, subject_load(s->subject, load));
+	if (lasting)
+		return run_lasting(d);
 	draw_run(d, s->packets / 3, NULL);
 	return (double)draw_run(d, s->packets, NULL) / s->packets;
 }
 
-static void run_rounds(size_t rounds, struct draw *d, struct series *series, size_t n)
+static void run_rounds(size_t rounds, struct draw *d, struct series *series, size_t n, bool lasting)
 {
 	for (size_t s = 0; s < n; s++)
 		calibrate(d, &series[s]);
@@ -85,7 +98,7 @@ static void run_rounds(size_t rounds, struct draw *d, struct series *series, siz
 			for (size_t s = 0; s < n; s++) {
 				struct series *next = &series[(s + round) % n];
 
-				next->ns[load][round] = run_once(d, next, load);
+				next->ns[load][round] = run_once(d, next, load, lasting);
 			}
 }
 
@@ -114,12 +127,13 @@ static struct figures net_of(const struct series *s, const struct series *base, 
 				measure_median(middle, SUBJECT_LOADS)};
 }
 
-static void measure_all(size_t rounds, struct draw *d, struct series *series, size_t n)
+static void measure_all(size_t rounds, struct draw *d, struct series *series, size_t n,
+			bool lasting)
 {
 	for (size_t s = 0; s < n; s++)
 		for (size_t load = 0; load < SUBJECT_LOADS; load++)
 			series[s].ns[load] = mem_zalloc(rounds, sizeof(double));
-	run_rounds(rounds, d, series, n);
+	run_rounds(rounds, d, series, n, lasting);
 }
 
 static void free_series(struct series *series, size_t n)
@@ -165,7 +179,7 @@ static void measure_row(const struct bench *b, const void *of)
 		check(row->goal, d, subjects[s], row->answer);
 		series[used++].subject = subjects[s];
 	}
-	measure_all(b->rounds, d, series, used);
+	measure_all(b->rounds, d, series, used, row->goal->lasting);
 	for (size_t s = 0, next = 1; s < row->n; s++) {
 		results[s] = (struct result){.subject = subjects[s]->name,
 					     .skipped = subjects[s]->skipped};

@@ -24,6 +24,7 @@ struct row_goal {
 	uint64_t reach_kb; // peak memory, at most; 0: no goal
 	bool share;        // the bounds are about the share of the empty program's packets
 	bool all_succeed;  // no command may fail
+	bool lasting;      // a round is a second: a program has a limit for each second
 	bool large;        // its tables are: a row ID-spaced follows, which the goals are for
 };
 

@@ -63,6 +63,9 @@ void subject_linear(const struct bench_rule *rules, size_t n, struct subject *re
 void subject_xdp_filter(const char *what, const struct set *const *sets, size_t n,
 			struct subject *ret);
 
+// Katran's balancer, from FOLDER/MODE.o (ipip or gue), with one VIP, 64 backends, and a table of flows for the CPU.
+void subject_katran(const char *folder, const char *mode, int cpu, struct subject *ret);
+
 // Bounds: programs written for one row, with the least that its task needs.
 // The source in a table of the same kind as Weir's, hosts or prefixes, and one counter.
 void subject_floor_filter(const struct set *s, struct subject *ret);

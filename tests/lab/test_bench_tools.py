@@ -182,3 +182,14 @@ def test_a_round_that_lost_packets_is_repeated_and_rows_are_written_at_once(tmp_
     assert not complete
     assert rows["drop-live"]["pps"] > 0
     assert rows["drop-live/empty"]["repeated"] == 1 and "repeated" not in rows["drop-live/nft-ingress"]
+
+
+def test_rows_of_katran_need_its_source(tmp_path):
+    result = subprocess.run([BENCH, "-o", tmp_path / "out.json", "katran"], text=True, capture_output=True, timeout=30,
+                            check=False)
+    assert result.returncode == 1
+    assert result.stderr == "bench: the rows 'katran' need Katran's source: make bench ROWS=katran KATRAN=FOLDER\n"
+    result = subprocess.run(["make", "-s", f"O={BUILD}", f"KATRAN={tmp_path}", BUILD / "tests/bench/katran/gue.o"],
+                            cwd=ROOT, text=True, capture_output=True, timeout=60, check=False)
+    assert result.returncode == 2
+    assert f"KATRAN={tmp_path} has no katran/lib/bpf/balancer.bpf.c" in result.stderr
