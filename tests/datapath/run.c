@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests the datapath in the kernel that runs, without an interface, a pin or a real packet.
 //
-//     run [-k WORD] [--general] [CASES]
+//     run [-k WORD] [--general] [--as-here] [CASES]
 //                                the tests in C, then the cases in the file; -k: those with WORD in the name;
-//                                --general: by the general program alone
+//                                --general: by the general program alone; --as-here: the cases not once more
+//                                with the instructions that order reads
 //     run --load                 loads every object and prints instructions verified and bytes
 //
 // CASES is a text file made by cases.py. Empty lines and lines that begin with '#' are ignored. A line
@@ -100,7 +101,7 @@ static void load_services(struct rig *rig)
 	balance_rig_free(b);
 }
 
-static int load_only(void)
+static void load_policies(void)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(WEIR_OVERLAY_MAX);
 
@@ -109,6 +110,15 @@ static int load_only(void)
 	print_programs("malformed pass", rig_lenient(rig));
 	print_program("clock", rig->instance->clock_prog);
 	load_services(rig);
+}
+
+static int load_only(void)
+{
+	load_policies();
+	printf("\nwith the instructions that order reads:\n");
+	rig_reorders();
+	load_policies();
+	printf("\n");
 	load_decap();
 	return 0;
 }
@@ -160,7 +170,8 @@ static void run_once(const char *only, const char *cases, struct tally *tally)
 	}
 }
 
-// The same verdicts from the instructions that order reads, which other machines need.
+// The same verdicts from the instructions that order reads, which other machines need. cases: NULL: only from changes of
+// the overlay.
 static void run_reordering(const char *only, const char *cases, struct tally *tally)
 {
 	CLEANUP_RIG struct rig *rig = NULL;
@@ -173,7 +184,7 @@ static void run_reordering(const char *only, const char *cases, struct tally *ta
 		cases_run(rig, cases, only, tally);
 }
 
-static int run_all(const char *only, const char *cases)
+static int run_all(const char *only, const char *cases, bool as_here)
 {
 	struct tally tally = {0};
 
@@ -181,7 +192,7 @@ static int run_all(const char *only, const char *cases)
 	if (!rig_is_general_only())
 		suite_run(program_tests, only, &tally);
 	run_once(only, cases, &tally);
-	run_reordering(only, cases, &tally);
+	run_reordering(only, as_here ? NULL : cases, &tally);
 	if (tally.skipped)
 		printf("%zu skipped: this kernel or machine cannot test them\n", tally.skipped);
 	printf("%zu passed, %zu failed\n", tally.passed, tally.failed);
@@ -193,9 +204,11 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{"load", no_argument, NULL, 'l'},
 		{"general", no_argument, NULL, 'g'},
+		{"as-here", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *only = NULL;
+	bool as_here = false;
 	int option;
 
 	probe_quiet(true);
@@ -204,12 +217,15 @@ int main(int argc, char **argv)
 			return load_only();
 		if (option == 'g') {
 			rig_general_only();
+		} else if (option == 'h') {
+			as_here = true;
 		} else if (option == 'k') {
 			only = optarg;
 		} else {
-			fprintf(stderr, "usage: run [-k WORD] [--general] [CASES] | run --load\n");
+			fprintf(stderr,
+				"usage: run [-k WORD] [--general] [--as-here] [CASES] | run --load\n");
 			return 2;
 		}
 	}
-	return run_all(only, optind < argc ? argv[optind] : NULL);
+	return run_all(only, optind < argc ? argv[optind] : NULL, as_here);
 }
