@@ -51,7 +51,7 @@ class Scenario:
     argv = ()
     ends = (0,)  # exit statuses of a run without a fault
     after = None  # what whole() returns after completion
-    stride, rare_stride = 12, 1  # of a quick run
+    stride, rare_stride = 24, 2  # of a quick run: each rare call is met by one kind of fault
     loader = False  # a full run includes the calls of the loader, which are the same in all commands
 
     def __init__(self, lab):

@@ -107,8 +107,6 @@ class Apply(Policy):
 class Trial(Policy):
     """A trial is only in the kernel."""
 
-    stride, rare_stride = 24, 2
-
     def prepare(self):
         super().prepare()
         self.argv = ("apply", self.paths["new"], "--confirm=60s")

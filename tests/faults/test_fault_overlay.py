@@ -26,7 +26,7 @@ class Block(Scenario):
     after = "all"
     undo = "unblock"
     starts = "old"
-    stride = 5
+    stride, rare_stride = 5, 1
     loader = True
     ends = (0, 3)  # done; done, but a wider prefix still covers it
 

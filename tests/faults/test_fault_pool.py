@@ -71,7 +71,6 @@ class Pool(Scenario):
 
     after = "drained"
     undo = ("undrain", address(1))
-    stride, rare_stride = 24, 2
 
     def begin(self):
         for number in range(1, 5):
