@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The layout version, and what all layouts have in common. ctl/datapath/instance.h has the shared maps. */
+/* The layout version, and what all layouts have in common. ctl/datapath/instance.h has the shared
+ * maps. */
 #pragma once
 
 #include <linux/types.h>
 
-/* Raise it when the layout or the meaning of anything in common/ that is in a pinned map changes: a tool of another
- * version then refuses the instance instead of misreading it. */
+/* Raise it when the layout or the meaning of anything in common/ that is in a pinned map changes: a
+ * tool of another version then refuses the instance instead of misreading it. */
 #define WEIR_LAYOUT 17
 
 /* File names below /sys/fs/bpf/weir/INSTANCE/ that are read whatever the layout is. */
 #define WEIR_META  "meta"
 #define WEIR_PROGS "progs"
 
-/* Key of the map `identities`: a hash of the rule's identity. Its value is the index of the rule counter. */
+/* Key of the map `identities`: a hash of the rule's identity. Its value is the index of the rule
+ * counter. */
 struct identity_key {
 	__u64 digest[2];
 };
 
-/* A MAC address that frames to this host may have on an interface, beside the one in knobs.station. */
+/* A MAC address that frames to this host may have on an interface, beside the one in
+ * knobs.station. */
 struct station_key {
 	__u32 number; /* of the interface */
 	__u32 pad;
 	__u64 mac; /* the six bytes in the order of the frame, the first in the lowest bits */
 };
 
-/* An address of this host, or the broadcast address of a subnet: no echo request from there is answered. */
+/* An address of this host, or the broadcast address of a subnet: no echo request from there is
+ * answered. */
 struct own_key {
 	__u32 family;
 	__u32 addr[4]; /* network order; IPv4 in [0], the rest zero */
@@ -43,17 +47,20 @@ enum policy_stage {
 	STAGES,
 };
 
-/* Can the programs of the instance run under libxdp's dispatcher, beside other XDP programs? It is tried once, when
- * the instance is made: all programs that ever come into its program array are loaded for one answer. */
+/* Can the programs of the instance run under libxdp's dispatcher, beside other XDP programs? It is
+ * tried once, when the instance is made: all programs that ever come into its program array are
+ * loaded for one answer. */
 enum weir_sharing {
 	SHARING_WORKS,
 	SHARING_NO_DISPATCHER, /* libxdp's dispatcher is not installed, or does not load */
 	SHARING_NO_EXTENSIONS, /* the kernel does not allow BPF_PROG_TYPE_EXT */
-	SHARING_OLD_LIBXDP, /* the kernel requires a dispatcher whose functions may change packets */
-	SHARING_REFUSED,    /* the kernel refuses for another reason */
+	/* the kernel requires a dispatcher whose functions may change packets */
+	SHARING_OLD_LIBXDP,
+	SHARING_REFUSED, /* the kernel refuses for another reason */
 };
 
-/* The only value of the map `meta`. It is written before the instance becomes visible, and never afterwards. */
+/* The only value of the map `meta`. It is written before the instance becomes visible, and never
+ * afterwards. */
 struct meta {
 	__u32 layout;       /* WEIR_LAYOUT of the tool that made the instance */
 	__u32 max_entries;  /* of each overlay map */
@@ -68,8 +75,8 @@ struct meta {
 };
 _Static_assert(sizeof(struct meta) == 64, "layout");
 
-/* State of an element of the interface table. It is written before the kernel is asked and again afterwards, so that
- * a killed command leaves a record of what it was about to do. */
+/* State of an element of the interface table. It is written before the kernel is asked and again
+ * afterwards, so that a killed command leaves a record of what it was about to do. */
 enum iface_state {
 	IFACE_FREE,
 	IFACE_ATTACHING,
@@ -84,8 +91,8 @@ enum iface_mode {
 
 /* An element of the interface table, the map `ifaces`; its index is the number of the interface. */
 struct iface {
-	char name
-		[16]; /* NUL-terminated, at the last look; a new device of this name gets the number */
+	/* NUL-terminated, at the last look; a new device of this name gets the number */
+	char name[16];
 	__u32 ifindex;
 	__u32 state;         /* enum iface_state */
 	__u32 mode;          /* enum iface_mode */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Answers of backends to checks through the path.
  *
- * Such a check goes from a socket in a namespace of the agent to the VIP, and the answer comes from there to an address
- * of this host, whose stack knows no such connection. So the datapath gives the frames of a flow that the agent has
- * entered another ethertype: the stack has no handler for it and drops them, and a packet socket of the agent gets them. */
+ * Such a check goes from a socket in a namespace of the agent to the VIP, and the answer comes from
+ * there to an address of this host, whose stack knows no such connection. So the datapath gives the
+ * frames of a flow that the agent has entered another ethertype: the stack has no handler for it
+ * and drops them, and a packet socket of the agent gets them. */
 #pragma once
 
 #include <linux/types.h>

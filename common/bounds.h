@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Arithmetic whose bounds the verifier of each kernel follows, the same in user space.
  *
- * The compiler removes a mask that it can prove, and turns one that selects into a branch, of which the
- * verifier follows both sides. So these are instructions that the compiler does not look into. Kernel 6.1 forgets
- * the bounds of |, ^, << and products unless the constant is the source operand. */
+ * The compiler removes a mask that it can prove, and turns one that selects into a branch, of which
+ * the verifier follows both sides. So these are instructions that the compiler does not look into.
+ * Kernel 6.1 forgets the bounds of |, ^, << and products unless the constant is the source
+ * operand. */
 #pragma once
 
 #include <linux/types.h>
@@ -20,7 +21,8 @@
 		bound_;                                     \
 	})
 
-/* x * constant, which the compiler may not know yet; the bounds of x become those of the product. */
+/* x * constant, which the compiler may not know yet; the bounds of x become those of the
+ * product. */
 #define BOUND_PRODUCT(x, constant)                                       \
 	({                                                               \
 		__u64 bound_ = (x);                                      \
@@ -28,8 +30,8 @@
 		bound_;                                                  \
 	})
 
-/* n, of which the verifier then knows that it is 1 … size; size: a power of two, a constant. Kernel 6.1 does not understand a
- * length after `if (!n)`. */
+/* n, of which the verifier then knows that it is 1 … size; size: a power of two, a constant. Kernel
+ * 6.1 does not understand a length after `if (!n)`. */
 #define BOUND_LENGTH(n, size) ((__u32)(BOUND((n)-1, (size)-1) + 1))
 
 /* The low 32 bits of x; kernel 6.1 knows no bounds of a product of 32 bits. */
@@ -40,7 +42,8 @@
 		(__u64) low_;                \
 	})
 
-/* 0 … n - 1 from 32 bits. The compiler cannot merge its shift with another one, which would lose the bound. */
+/* 0 … n - 1 from 32 bits. The compiler cannot merge its shift with another one, which would lose
+ * the bound. */
 #define BOUND_SCALE(bits, n)                           \
 	({                                             \
 		__u64 scale_ = BOUND_PRODUCT(bits, n); \
@@ -48,8 +51,9 @@
 		scale_;                                \
 	})
 
-/* x & mask, 64 bits; mask: a constant of which the compiler does not know more than that. A comparison would bound one
- * register only: of a number that the compiler has put aside on the stack, kernel 6.1 forgets it. */
+/* x & mask, 64 bits; mask: a constant of which the compiler does not know more than that. A
+ * comparison would bound one register only: of a number that the compiler has put aside on the
+ * stack, kernel 6.1 forgets it. */
 #define BOUND_INDEX(x, mask)                                         \
 	({                                                           \
 		__u64 bound_ = (x);                                  \
@@ -57,8 +61,8 @@
 		bound_;                                              \
 	})
 
-/* x if it is below n, else 0. In one register, for the same reason; n: a constant of which the compiler does not know
- * more. */
+/* x if it is below n, else 0. In one register, for the same reason; n: a constant of which the
+ * compiler does not know more. */
 #define BOUND_BELOW(x, n)                  \
 	({                                 \
 		__u64 bound_ = (x);        \
@@ -69,7 +73,8 @@
 		bound_;                    \
 	})
 
-/* A copy of x that the verifier does not take for the same number, so that it has one state less to follow. */
+/* A copy of x that the verifier does not take for the same number, so that it has one state less to
+ * follow. */
 #define BOUND_FREE(x)                         \
 	({                                    \
 		__u64 free_ = (x);            \
@@ -77,8 +82,8 @@
 		free_;                        \
 	})
 
-/* x, of which the verifier knows nothing any more, by way of any y that it does not know: it takes y - y for a number.
- * A constant and a range would be two states to follow. */
+/* x, of which the verifier knows nothing any more, by way of any y that it does not know: it takes
+ * y - y for a number. A constant and a range would be two states to follow. */
 #define BOUND_FORGET(x, y)                         \
 	({                                         \
 		__u64 forgotten_ = (x), y_ = (y);  \
@@ -88,8 +93,8 @@
 		forgotten_;                        \
 	})
 
-/* x, of which the compiler no longer knows where it is from: it makes two shifts and a test of the sign of the comparison of
- * a number of 16 bits. */
+/* x, of which the compiler no longer knows where it is from: it makes two shifts and a test of the
+ * sign of the comparison of a number of 16 bits. */
 #define BOUND_HIDE(x)                    \
 	({                               \
 		__u64 hidden_ = (x);     \
@@ -121,7 +126,8 @@ BOUNDS_INLINE __u64 if_zero64(__u64 difference)
 	return difference;
 }
 
-/* 1 if the difference is 0, else 0. To be multiplied: newer kernels follow both sides of a mask that is -1 or 0. */
+/* 1 if the difference is 0, else 0. To be multiplied: newer kernels follow both sides of a mask
+ * that is -1 or 0. */
 BOUNDS_INLINE __u64 is_zero64(__u64 difference)
 {
 	difference = (difference - 1) & ~difference;
@@ -129,8 +135,8 @@ BOUNDS_INLINE __u64 is_zero64(__u64 difference)
 	return difference;
 }
 
-/* 1 if a is less than b, both below 2^63; without a branch, of which the verifier would follow both sides: the compiler
- * is not to know what the bit means. To be multiplied, as is_zero64(). */
+/* 1 if a is less than b, both below 2^63; without a branch, of which the verifier would follow both
+ * sides: the compiler is not to know what the bit means. To be multiplied, as is_zero64(). */
 BOUNDS_INLINE __u64 is_less(__u64 a, __u64 b)
 {
 	__u64 difference = a - b;

@@ -15,9 +15,10 @@
 #define OVERLAY_NETS4 (1u << 8)
 #define OVERLAY_NETS6 (1u << 16)
 
-/* ifindex -> interface number: one look. User space picks a multiplier under which no two interfaces
- * have the same bucket, and has two tables, so that it can fill one while packets read the other.
- * knobs.iface_hash has the multiplier in its upper half, in the lower one where the table begins. */
+/* ifindex -> interface number: one look. User space picks a multiplier under which no two
+ * interfaces have the same bucket, and has two tables, so that it can fill one while packets read
+ * the other. knobs.iface_hash has the multiplier in its upper half, in the lower one where the
+ * table begins. */
 #define IFACE_BUCKET(ifindex, number) ((__u64)(number) << 32 | (ifindex))
 
 static inline __u32 iface_bucket(__u64 hash, __u32 ifindex)
@@ -27,8 +28,8 @@ static inline __u32 iface_bucket(__u64 hash, __u32 ifindex)
 	return bucket | (hash & WEIR_IFACE_BUCKETS);
 }
 
-/* The index of an interface in the arrays below, and its bit in words that have one for each interface. The mask is
- * for the verifier: numbers are below WEIR_IFACES. */
+/* The index of an interface in the arrays below, and its bit in words that have one for each
+ * interface. The mask is for the verifier: numbers are below WEIR_IFACES. */
 static inline __u32 iface_index(__u32 number)
 {
 	return number & (WEIR_IFACES - 1);
@@ -56,23 +57,28 @@ struct knobs {
 	__u64 generic;    /* bit: number of an interface in generic mode */
 	/* Of the overlay's hosts, IPv4 and IPv6: 0: none; else a power of two */
 	__u32 shards[2];
-	__u64 settled; /* the epoch whose entries have their final form; != epoch: a command did not finish */
+	/* the epoch whose entries have their final form; != epoch: a command did not finish */
+	__u64 settled;
 	__u32 moving;                    /* 1: entries are being moved */
 	__u32 near_stale;                /* prefixes removed since overlay_near was built */
 	__u32 entries[4][4];             /* of the overlay: by table, then by kind */
 	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
 	__u64 station[WEIR_IFACES]; /* MAC | STATION_KNOWN by interface number; 0: any is ours */
-	/* IPv4 and IPv6: index of a device that forwards, for frames that come in on one that does not; 0: none */
+	/* IPv4 and IPv6: index of a device that forwards, for frames that come in on one that does
+	 * not; 0: none */
 	__u32 forwards[2][WEIR_IFACES];
-	__u64 unsure; /* bit: number of an interface with tables of routes, or a switch, above it that are not known */
+	/* bit: number of an interface with tables of routes, or a switch, above it that are not
+	 * known */
+	__u64 unsure;
 	__u64 staging; /* epoch that is being staged; != epoch: a command did not finish */
-	__u64 brought; /* bit: number of an interface that came with a trial; all passes after its end */
+	/* bit: number of an interface that came with a trial; all passes after its end */
+	__u64 brought;
 	__u64 iface_buckets[2 * WEIR_IFACE_BUCKETS]; /* IFACE_BUCKET, 0: free */
-	/* The members of a bond run its program, and frames arrive there: IFACE_BUCKET(member, number of the
-	 * bond), 0: no more. */
+	/* The members of a bond run its program, and frames arrive there: IFACE_BUCKET(member,
+	 * number of the bond), 0: no more. */
 	__u64 members[WEIR_MEMBERS];
-	/* Number for frames that arrive on another device: new or excess members of the bond, or the only
-	 * interface, moved into a namespace where it has another index. 0: none. */
+	/* Number for frames that arrive on another device: new or excess members of the bond, or
+	 * the only interface, moved into a namespace where it has another index. 0: none. */
 	__u64 iface_rest;
 };
 _Static_assert(sizeof(struct knobs) ==

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Every way a packet can leave Weir, once: the enum, the names users see, and the documentation.
  *
- * Lines are X(SYMBOL, "name", verdict, group, "what it means"); those that drop come last. The verdict is one of enum
- * weir_verdict, the group one of WEIR_GROUPS. A new line changes WEIR_LAYOUT, as the pinned counters move. */
+ * Lines are X(SYMBOL, "name", verdict, group, "what it means"); those that drop come last. The
+ * verdict is one of enum weir_verdict, the group one of WEIR_GROUPS. A new line changes
+ * WEIR_LAYOUT, as the pinned counters move. */
 #pragma once
 
 #include <linux/types.h>
@@ -74,8 +75,8 @@
 	X(DROP_SCTP_SHORT, "sctp-truncated", DROP, MALFORMED, "the packet ends inside the SCTP header") \
 	X(DROP_NONLINEAR, "header-split", DROP, MALFORMED, "headers extend past the packet's first buffer")
 
-/* What kind of thing decided: X(SYMBOL, "word that explain prints", via in expect lines, may a packet that passed be
- * for a service). */
+/* What kind of thing decided: X(SYMBOL, "word that explain prints", via in expect lines, may a
+ * packet that passed be for a service). */
 #define WEIR_GROUPS(X) \
 	X(DEFAULT, "default", VIA_DEFAULT, 1) \
 	X(NOT_IP, "default", VIA_DEFAULT, 0) \
@@ -139,8 +140,8 @@ enum weir_tally {
 		WEIR_TALLY_COUNT,
 };
 
-/* An element of the per-CPU counters array: interface number * WEIR_REASON_COUNT + reason; after them the
- * tallies of all interfaces, which count no bytes. */
+/* An element of the per-CPU counters array: interface number * WEIR_REASON_COUNT + reason; after
+ * them the tallies of all interfaces, which count no bytes. */
 struct counter {
 	__u64 packets;
 	__u64 bytes; /* IP length; frame length where there is no IP header */

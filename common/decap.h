@@ -6,8 +6,8 @@
 
 #include <linux/types.h>
 
-/* Raise it when anything here changes: a tool of another version then takes the program off, but does
- * not read its maps. */
+/* Raise it when anything here changes: a tool of another version then takes the program off, but
+ * does not read its maps. */
 #define DECAP_VERSION 2
 
 #define DECAP_PROGRAM "weir_decap" /* as the kernel shows it */

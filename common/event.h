@@ -15,7 +15,8 @@ struct event {
 	__u16 captured; /* bytes of packet[] that are filled */
 	__u32 length;   /* of the frame */
 	__u32 missed; /* events this CPU did not send since its last one, rate limit or full ring */
-	__u32 rule; /* index of the counter of the rule that logged or dropped it; EVENT_NO_RULE: none did */
+	/* index of the counter of the rule that logged or dropped it; EVENT_NO_RULE: none did */
+	__u32 rule;
 	__u32 logged; /* 1: by `log` of the rule; 0: a sampled drop */
 	__u8 packet[WEIR_SNAP_MAX];
 };

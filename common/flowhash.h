@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The hash of flows: Multilinear-HM (Lemire and Kaser, The Computer Journal 57, 2014) and a finalizer, all keys secret.
+/* The hash of flows: Multilinear-HM (Lemire and Kaser, The Computer Journal 57, 2014) and a
+ * finalizer, all keys secret.
  *
- * It is a universal hash, not a pseudorandom function: without the keys an attacker cannot construct flows that share
- * a slot or a bucket, and no more is asked of it. For IPv4 it takes four multiplications. Kernel and user space
- * compute the same, and it is an ABI: docs/ring.md. A flow is an even number of 32-bit words: the bytes as in the
- * packet, the lower byte first. */
+ * It is a universal hash, not a pseudorandom function: without the keys an attacker cannot
+ * construct flows that share a slot or a bucket, and no more is asked of it. For IPv4 it takes four
+ * multiplications. Kernel and user space compute the same, and it is an ABI: docs/ring.md. A flow
+ * is an even number of 32-bit words: the bytes as in the packet, the lower byte first. */
 #pragma once
 
 #include <linux/types.h>
@@ -13,7 +14,8 @@
 
 #define FLOW_WORDS 10 /* of the longest flow: two addresses of IPv6, the ports, the protocol */
 
-/* Made once from the key of the service: ring_flow_key(). The flows of IPv4 need its first 48 bytes. */
+/* Made once from the key of the service: ring_flow_key(). The flows of IPv4 need its first 48
+ * bytes. */
 struct flow_key {
 	__u64 mix[2]; /* odd */
 	__u64 word[FLOW_WORDS];

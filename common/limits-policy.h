@@ -13,16 +13,17 @@
 #define POLICY_SETS       65536
 #define POLICY_EXPECTS    4096 /* each runs through the kernel, some 30 us a packet */
 
-/* Items of one list once $ is expanded: addresses belong into a set beyond that, ports have spans. What
- * is repeated in 4096 rules must stay cheap to check. */
+/* Items of one list once $ is expanded: addresses belong into a set beyond that, ports have spans.
+ * What is repeated in 4096 rules must stay cheap to check. */
 #define POLICY_LIST_ITEMS  1024
 #define POLICY_SHORT_ITEMS 256 /* of any list but addresses */
 
 /* Prefixes of all sets and lists together; each takes 32 bytes while it is resolved. */
 #define POLICY_PREFIXES (4u << 20)
 
-#define POLICY_NAMES      16384 /* host names of a policy, its list files included */
-#define POLICY_GEOS       4096 /* countries and autonomous systems: each record is compared with all */
+#define POLICY_NAMES 16384 /* host names of a policy, its list files included */
+/* countries and autonomous systems: each record is compared with all */
+#define POLICY_GEOS       4096
 #define POLICY_FILE_NAMES 10000 /* host names of one list file */
 #define POLICY_DEPTH      8     /* includes within includes */
 #define POLICY_FILES      1024 /* policy and list files of a policy; a place has 16 bits for them */

@@ -13,27 +13,28 @@
 
 /* Slots count time in ticks of 16 jiffies: 36 bits of them are 34 years at 1000 Hz. */
 #define SERVICE_SLOT_SHIFT 4
-/* Ticks of 1 to 2 s, whatever HZ is, last 18 hours in the 16 bits of a pin. Half of it is left, so that
- * an old time cannot be mistaken for a new one soon. */
+/* Ticks of 1 to 2 s, whatever HZ is, last 18 hours in the 16 bits of a pin. Half of it is left, so
+ * that an old time cannot be mistaken for a new one soon. */
 #define SERVICE_IDLE_MAX_MS (8u * 3600 * 1000)
-/* How long a flow is remembered that its client has closed, and how long one has to be silent until its backend,
- * if that gets no new flows, loses it to the next SYN: as long as the other end may wait (TIME-WAIT of Linux). */
+/* How long a flow is remembered that its client has closed, and how long one has to be silent until
+ * its backend, if that gets no new flows, loses it to the next SYN: as long as the other end may
+ * wait (TIME-WAIT of Linux). */
 #define SERVICE_LINGER_S 60
 /* A pin of the future: another CPU's clock may be a tick ahead of what this one has just read. */
 #define SERVICE_PIN_AHEAD 16
 
-/* How long what a router has said of the way to a backend holds: RFC 8201 section 4 has ten minutes, and so
- * has the kernel. */
+/* How long what a router has said of the way to a backend holds: RFC 8201 section 4 has ten
+ * minutes, and so has the kernel. */
 #define SERVICE_PATH_S 600
-/* A single notice is ignored if it leaves less than this inside a tunnel: IPv6 has no smaller packets to make
- * (RFC 8200 section 5), and QUIC needs 1,200 bytes in UDP (RFC 9000 section 14). */
+/* A single notice is ignored if it leaves less than this inside a tunnel: IPv6 has no smaller
+ * packets to make (RFC 8200 section 5), and QUIC needs 1,200 bytes in UDP (RFC 9000 section 14). */
 #define SERVICE_INNER_MIN 1280
-/* Less is ignored, however many routers report it: every host takes 576 bytes (RFC 791 section 3.1), every link of
- * IPv6 1280 (RFC 8200 section 5). */
+/* Less is ignored, however many routers report it: every host takes 576 bytes (RFC 791 section
+ * 3.1), every link of IPv6 1280 (RFC 8200 section 5). */
 #define SERVICE_PATH_MIN4 576
 #define SERVICE_PATH_MIN6 1280
-/* Nor is a client told less, whatever is in front of its packet: Linux makes none shorter for it (its min_pmtu, and
- * RFC 8201 section 4). */
+/* Nor is a client told less, whatever is in front of its packet: Linux makes none shorter for it
+ * (its min_pmtu, and RFC 8201 section 4). */
 #define SERVICE_CLIENT_MIN4 552
 #define SERVICE_CLIENT_MIN6 1280
 /* A quote too short to tell the service speaks of a backend in so many services at most. */

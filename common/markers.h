@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The markers of a policy: constants in the instructions that user space replaces before each load (xdp/marker.bpf.h),
- * by a number, or by the address of a byte in an array map of one value.
+/* The markers of a policy: constants in the instructions that user space replaces before each load
+ * (xdp/marker.bpf.h), by a number, or by the address of a byte in an array map of one value.
  *
- * Lines are X(SYMBOL); MARK_SYMBOL is the marker's number. The numbers are of this build alone: a generation keeps its
- * values with a digest of these names, and a test program of another build refuses them (ctl/datapath/markers.h). */
+ * Lines are X(SYMBOL); MARK_SYMBOL is the marker's number. The numbers are of this build alone: a
+ * generation keeps its values with a digest of these names, and a test program of another build
+ * refuses them (ctl/datapath/markers.h). */
 #pragma once
 
 #include "common/tables.h"
@@ -47,12 +48,14 @@ enum marker_number {
 /* The upper half of a marker in the program as compiled; the lower half is its number. */
 #define MARKER_MAGIC 0x5765af1dull
 
-/* A marker that decides a jump, as compiled: "if r10 == MARKER_JUMP(…) goto". No other code compares the register of the
- * stack with a number. It jumps if the marker's number is `value`, below 2^15. */
+/* A marker that decides a jump, as compiled: "if r10 == MARKER_JUMP(…) goto". No other code
+ * compares the register of the stack with a number. It jumps if the marker's number is `value`,
+ * below 2^15. */
 #define MARKER_JUMP(number, value)  ((number) | (value) << 16)
 #define MARKER_JUMP_NUMBER(operand) ((operand)&0xffff)
 #define MARKER_JUMP_VALUE(operand)  ((operand) >> 16)
 
-/* Of the second of three instructions that make an address depend on a read (xdp/order.bpf.h), as compiled: a number that
- * no other mask is. The mask is 0 where the marker REORDERS is 1; else the three do nothing. */
+/* Of the second of three instructions that make an address depend on a read (xdp/order.bpf.h), as
+ * compiled: a number that no other mask is. The mask is 0 where the marker REORDERS is 1; else the
+ * three do nothing. */
 #define MARKER_ORDER 0x3a71c5d2

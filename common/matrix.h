@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The bit matrix in the tables of a policy: its rows, the small fields, and what a matching rule does.
+/* The bit matrix in the tables of a policy: its rows, the small fields, and what a matching rule
+ * does.
  *
- * Each field of a packet is looked up once and yields the number of a row. A row has a bit for each rule
- * that this value of the field can satisfy. The AND of the rows is the set of rules that match; the lowest
- * bit is the first match. Rows with equal words are one row, whatever field they are for.
+ * Each field of a packet is looked up once and yields the number of a row. A row has a bit for each
+ * rule that this value of the field can satisfy. The AND of the rows is the set of rules that
+ * match; the lowest bit is the first match. Rows with equal words are one row, whatever field they
+ * are for.
  *
- * Up to 64 rules: a row is one word. More: the first word is the summary, bit w of which says that word w is not
- * zero; word w is the (w + 1)th. Up to eight words a row does not cross a cache line, longer ones begin with one.
+ * Up to 64 rules: a row is one word. More: the first word is the summary, bit w of which says that
+ * word w is not zero; word w is the (w + 1)th. Up to eight words a row does not cross a cache line,
+ * longer ones begin with one.
  *
  * Row 0 is no row: a look-up that yields it has failed. It has no rule. */
 #pragma once
@@ -21,7 +24,8 @@ TABLE_INLINE __u32 matrix_place(__u32 word, __u32 words)
 	return word + (words > 1);
 }
 
-/* The words of a row with its summary, padded: a power of two up to eight, else whole cache lines. */
+/* The words of a row with its summary, padded: a power of two up to eight, else whole cache
+ * lines. */
 TABLE_INLINE __u32 matrix_row_words(__u32 words)
 {
 	__u32 all = matrix_place(words, words), size = 1;
@@ -33,7 +37,8 @@ TABLE_INLINE __u32 matrix_row_words(__u32 words)
 	return size;
 }
 
-/* So few rows of one word need no test of their numbers: there is room for each that a byte can name. */
+/* So few rows of one word need no test of their numbers: there is room for each that a byte can
+ * name. */
 #define MATRIX_SMALL TABLE_SMALL
 
 /* The row of this number, or NULL. */
@@ -47,9 +52,10 @@ TABLE_INLINE const __u64 *matrix_row(const struct tables *v, const int matrix, _
 	return (const __u64 *)(TABLE_AT(v, MATRIX_CONSTANT(matrix, M_ROWS)) + offset);
 }
 
-/* ---- small fields -------------------------------------------------------------------------------- */
+/* ---- small fields ---------------------------------------------------------------------------- */
 
-/* Cells of a table; an index is masked with this number less 1 where the caller does not know its bound. */
+/* Cells of a table; an index is masked with this number less 1 where the caller does not know its
+ * bound. */
 #define MATRIX_PORTS  65536 /* by port, network order; one more cell: the packet has no port */
 #define MATRIX_PROTOS 1024
 #define MATRIX_VLANS  4096
@@ -74,8 +80,8 @@ TABLE_INLINE bool matrix_uses(const struct tables *v, const int matrix, const in
 	return !TABLE_IS(v, MATRIX_CONSTANT(matrix, M_USES + field), 0);
 }
 
-/* M_BASE: what protocol, flags and ethertype of a common packet say together. With one word of rules its cells
- * are that word (u64), else the number of a row (u32). By family, 4 first. */
+/* M_BASE: what protocol, flags and ethertype of a common packet say together. With one word of
+ * rules its cells are that word (u64), else the number of a row (u32). By family, 4 first. */
 enum matrix_base {
 	BASE_TCP, /* + the flags */
 	BASE_UDP = 256,
@@ -84,7 +90,7 @@ enum matrix_base {
 };
 #define MATRIX_BASES 512 /* cells of a family, a mask */
 
-/* ---- actions ------------------------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 /* What the short program does for the first match. */
 struct matrix_action {
@@ -93,8 +99,8 @@ struct matrix_action {
 };
 #define MATRIX_ASK (-1) /* the general program knows */
 
-/* A rule whose only condition is a limit: its number and the reason for which it decides, in one number below
- * MATRIX_ASK. Only where there is one word of rules and no service. */
+/* A rule whose only condition is a limit: its number and the reason for which it decides, in one
+ * number below MATRIX_ASK. Only where there is one word of rules and no service. */
 TABLE_INLINE __s32 matrix_limit(__u32 rule, __u32 reason)
 {
 	return MATRIX_ASK - 1 - (__s32)(rule << 8 | reason);
@@ -110,8 +116,9 @@ TABLE_INLINE __s32 matrix_limit_reason(__s32 limit)
 	return (MATRIX_ASK - 1 - limit) & 0xff;
 }
 
-/* The number of the lowest bit by a De Bruijn sequence (Leiserson, Prokop and Randall 1998), in its order: without a
- * population count. The actions of a word are in that order, those of the next word follow. */
+/* The number of the lowest bit by a De Bruijn sequence (Leiserson, Prokop and Randall 1998), in its
+ * order: without a population count. The actions of a word are in that order, those of the next
+ * word follow. */
 TABLE_INLINE __u64 matrix_action_place(__u64 word)
 {
 	return ((word & -word) * 0x03f79d71b4cb0a89ull) >> 58;

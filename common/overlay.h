@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The tables of the overlay: the entries of `weir block` and `weir allow`.
  *
- * An entry is a prefix and a kind. A change of any size is atomic: a command stages all of it for the next epoch, and
- * commits it with one 8-byte store into knobs.epoch. Times are jiffies64: 0 is absent, ~0 is permanent.
+ * An entry is a prefix and a kind. A change of any size is atomic: a command stages all of it for
+ * the next epoch, and commits it with one 8-byte store into knobs.epoch. Times are jiffies64: 0 is
+ * absent, ~0 is permanent.
  *
- * The epoch begins with a random number and only grows. With E in knobs.epoch, all that is staged has the mark E + 1,
- * and nothing has a later one. So a commit may store any later epoch that is less than 2^17 ahead: a meta has 18 bits of
- * it. A frame of the journal has at most the epoch E + 1. A commit that is in the journal stores E + 1; a commit that is
- * not stores E + 2, which no frame has.
+ * The epoch begins with a random number and only grows. With E in knobs.epoch, all that is staged
+ * has the mark E + 1, and nothing has a later one. So a commit may store any later epoch that is
+ * less than 2^17 ahead: a meta has 18 bits of it. A frame of the journal has at most the epoch E +
+ * 1. A commit that is in the journal stores E + 1; a commit that is not stores E + 2, which no
+ * frame has.
  *
- * Hosts are in lines of 64 bytes, at one of two places that a keyed hash of the address gives. What an entry is and
- * when it is in force is one word, its meta, so that it changes with one store. A shard is one value, of
- * elements of equal size: lines, big counters, and the small counters of each CPU below meta.cpus: those that were
- * online when the instance was made, since the kernel wants all shards of one size. Packets on other CPUs count in the
- * big counters. The shard of an address are the
- * lowest bits of its hash, as many as knobs.shards has: so the room doubles with one store, and what moves keeps its line and slot. */
+ * Hosts are in lines of 64 bytes, at one of two places that a keyed hash of the address gives. What
+ * an entry is and when it is in force is one word, its meta, so that it changes with one store. A
+ * shard is one value, of elements of equal size: lines, big counters, and the small counters of
+ * each CPU below meta.cpus: those that were online when the instance was made, since the kernel
+ * wants all shards of one size. Packets on other CPUs count in the big counters. The shard of an
+ * address are the lowest bits of its hash, as many as knobs.shards has: so the room doubles with
+ * one store, and what moves keeps its line and slot. */
 #pragma once
 
 #include <linux/types.h>
@@ -47,8 +50,8 @@ struct overlay_hits {
 	(1u << 7) /* or, if timed, has its expiry on the other side of the times then */
 #define OVERLAY_META_PAIRED (1u << 8) /* the address may have a slot of the other verdict too */
 #define OVERLAY_META_DEAD   (1u << 9) /* was an entry: packets may still count here */
-/* Is somewhere else now, and its counters here are to be added there; beside a kind: its copy is there, but packets still
- * find it here. */
+/* Is somewhere else now, and its counters here are to be added there; beside a kind: its copy is
+ * there, but packets still find it here. */
 #define OVERLAY_META_MOVED (1u << 10)
 #define OVERLAY_META_WAS   11 /* and its kind was that */
 #define OVERLAY_META_MORE \
@@ -71,8 +74,8 @@ struct overlay_line4 {
 };
 _Static_assert(sizeof(struct overlay_line4) == 64, "layout");
 
-/* IPv6: the two halves of the address in host order. A key is written while its meta has no kind, and stays until no
- * packet can read the meta that it had. */
+/* IPv6: the two halves of the address in host order. A key is written while its meta has no kind,
+ * and stays until no packet can read the meta that it had. */
 #define OVERLAY_LINE6 3
 struct overlay_line6 {
 	__u64 key[OVERLAY_LINE6][2];
@@ -88,8 +91,8 @@ struct overlay_lines6 {
 	struct overlay_line6 line[OVERLAY_LINES];
 };
 
-/* Slots are numbered by line, with room for four in a line of IPv6. Counters and times are words in that order: an
- * element has those of a shard of IPv4, or two times those of a shard of IPv6. */
+/* Slots are numbered by line, with room for four in a line of IPv6. Counters and times are words in
+ * that order: an element has those of a shard of IPv4, or two times those of a shard of IPv6. */
 #define OVERLAY_SLOTS4_LOG2 15
 #define OVERLAY_SLOTS6_LOG2 14
 #define OVERLAY_WORDS       (OVERLAY_ELEMENT / 8)
@@ -101,14 +104,16 @@ struct overlay_words {
 	__u64 word[OVERLAY_WORDS];
 };
 
-/* Words of a shard after its lines: packets, bytes, then the small counters of each CPU below meta.cpus. */
+/* Words of a shard after its lines: packets, bytes, then the small counters of each CPU below
+ * meta.cpus. */
 enum overlay_region {
 	OVERLAY_PACKETS,
 	OVERLAY_BYTES,
 	OVERLAY_CPUS,
 };
 
-/* Where the words of a region begin, as a number of words from the first element after the lines. */
+/* Where the words of a region begin, as a number of words from the first element after the
+ * lines. */
 static inline __u32 overlay_region4(__u32 region)
 {
 	return region << OVERLAY_SLOTS4_LOG2;
@@ -127,8 +132,9 @@ static inline __u32 overlay_region6(__u32 region)
 #define OVERLAY_TIMES4          2
 #define OVERLAY_TIMES6          1
 
-/* A small counter: last heard 28 bits, in units of 64 jiffies; packets 10; bytes 26. At 1023 packets it is added to
- * the big counters: the bytes do not overflow before. A packet that is longer than IP allows is counted there. */
+/* A small counter: last heard 28 bits, in units of 64 jiffies; packets 10; bytes 26. At 1023
+ * packets it is added to the big counters: the bytes do not overflow before. A packet that is
+ * longer than IP allows is counted there. */
 #define OVERLAY_SMALL_BYTES   26
 #define OVERLAY_SMALL_PACKETS 10
 #define OVERLAY_SMALL_HEARD   (OVERLAY_SMALL_BYTES + OVERLAY_SMALL_PACKETS)
@@ -144,7 +150,8 @@ static inline __u64 overlay_mix(__u64 hash, __u64 key)
 	return hash ^ hash >> 29;
 }
 
-/* The lowest bits are the shard, the highest the first line, those below the way to the second one. */
+/* The lowest bits are the shard, the highest the first line, those below the way to the second
+ * one. */
 static inline __u64 overlay_hash4(__u32 addr_be, __u64 seed)
 {
 	return overlay_mix((addr_be ^ (__u32)seed) * 0x9e3779b97f4a7c15ull, seed >> 16) *
@@ -167,7 +174,8 @@ static inline __u32 overlay_second(__u64 hash)
 	return (__u32)(hash >> 52 ^ (hash >> 40 | 1)) & (OVERLAY_LINES - 1);
 }
 
-/* Has the epoch come for which the slot is staged? Both are near each other, whatever the bits above are. */
+/* Has the epoch come for which the slot is staged? Both are near each other, whatever the bits
+ * above are. */
 static inline bool overlay_committed(__u32 meta, __u64 epoch)
 {
 	__u32 ahead = ((__u32)epoch << OVERLAY_META_EPOCH) - (meta & ~0u << OVERLAY_META_EPOCH);
@@ -177,8 +185,8 @@ static inline bool overlay_committed(__u32 meta, __u64 epoch)
 
 /* ---- prefixes ---- */
 
-/* LPM keys. The kind is a part of the key that is always matched whole, so that one kind never hides another.
- * prefixlen counts the 32 bits of the kind too. */
+/* LPM keys. The kind is a part of the key that is always matched whole, so that one kind never
+ * hides another. prefixlen counts the 32 bits of the kind too. */
 struct overlay_net4_key {
 	__u32 prefixlen;
 	__u32 kind;
@@ -196,9 +204,10 @@ _Static_assert(sizeof(struct overlay_net6_key) == 28, "layout");
 
 #define OVERLAY_NET_KIND_BITS 32
 
-/* A longest-prefix look-up finds one entry only, and an entry that has expired or waits for its epoch would hide a
- * wider one that is in force. So `now` and `next` hold the latest expiry of the entry and of every wider prefix of its
- * kind; `own_*` is the entry's alone. `next` applies from the epoch on. */
+/* A longest-prefix look-up finds one entry only, and an entry that has expired or waits for its
+ * epoch would hide a wider one that is in force. So `now` and `next` hold the latest expiry of the
+ * entry and of every wider prefix of its kind; `own_*` is the entry's alone. `next` applies from
+ * the epoch on. */
 struct overlay_net {
 	__u64 now;
 	__u64 epoch; /* 0: nothing is staged */
@@ -212,8 +221,9 @@ struct overlay_net {
 };
 _Static_assert(sizeof(struct overlay_net) == 72, "layout");
 
-/* Which addresses have a prefix near them, by direction: one bit for the first 16 bits of an IPv4 address, and for a
- * hash of the first 32 bits of an IPv6 address. Only these are looked up. A bit may be set without a prefix. */
+/* Which addresses have a prefix near them, by direction: one bit for the first 16 bits of an IPv4
+ * address, and for a hash of the first 32 bits of an IPv6 address. Only these are looked up. A bit
+ * may be set without a prefix. */
 #define OVERLAY_NEAR_WORDS 1024
 struct overlay_near {
 	__u64 from4[OVERLAY_NEAR_WORDS], to4[OVERLAY_NEAR_WORDS];

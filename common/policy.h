@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The compiled policy: ctl/table writes it, the programs read it. Its tables are in common/tables.h; here are the fields
- * of a packet by which they are looked up, the rules, and the read-only data. */
+/* The compiled policy: ctl/table writes it, the programs read it. Its tables are in
+ * common/tables.h; here are the fields of a packet by which they are looked up, the rules, and the
+ * read-only data. */
 #pragma once
 
 #include <linux/types.h>
@@ -13,8 +14,8 @@
 /* Number of a row (common/matrix.h). 0 is no row: the packet is dropped as `internal`. */
 typedef __u32 policy_row;
 
-/* All rules that can match at all: for what a packet does not have and no rule may miss (addresses of a
- * frame that is not IP). */
+/* All rules that can match at all: for what a packet does not have and no rule may miss (addresses
+ * of a frame that is not IP). */
 #define POLICY_ROW_ALL 1
 
 enum policy_field {
@@ -22,8 +23,9 @@ enum policy_field {
 	FIELD_DESTINATION,
 	FIELD_SPORT, /* 65536: the packet has no port */
 	FIELD_DPORT,
-	FIELD_PROTO, /* fragment * 256 + proto; fragment: 0 none, 1 first, 2 later: only these satisfy the field
-			`fragment` */
+	/* fragment * 256 + proto; fragment: 0 none, 1 first, 2 later: only these satisfy the field
+	 * `fragment` */
+	FIELD_PROTO,
 	FIELD_L4,        /* POLICY_L4_*: TCP flags or ICMP type and code */
 	FIELD_VLAN,      /* VID of the outermost tag; 0: untagged or VID 0 */
 	FIELD_IFACE,     /* number of the interface in the policy + 1; 0: it names none */
@@ -38,13 +40,14 @@ enum policy_field {
 #define POLICY_IFACES     65
 #define POLICY_ETHERTYPES 65536
 
-/* FIELD_L4 is used when some rule has flags or type; where it is not used, neighbour discovery matches no
- * rule. FIELD_ETHERTYPE is used when some rule has it; where not, a frame that is not IP matches no rule.
- * Rules without ethertype have no bit in the rows of ethertypes that are not IP; rules with ethertype
- * have their bit in every row of every other field, but for those of neighbour discovery.
+/* FIELD_L4 is used when some rule has flags or type; where it is not used, neighbour discovery
+ * matches no rule. FIELD_ETHERTYPE is used when some rule has it; where not, a frame that is not IP
+ * matches no rule. Rules without ethertype have no bit in the rows of ethertypes that are not IP;
+ * rules with ethertype have their bit in every row of every other field, but for those of neighbour
+ * discovery.
  *
- * Index into FIELD_L4: TCP flags as in the header; nothing (another protocol, or a later
- * fragment); ICMP and ICMPv6 by type and code; and neighbour discovery (types 133-136, hop limit 255,
+ * Index into FIELD_L4: TCP flags as in the header; nothing (another protocol, or a later fragment);
+ * ICMP and ICMPv6 by type and code; and neighbour discovery (types 133-136, hop limit 255,
  * unfragmented), which satisfies only rules that have `type`. */
 #define POLICY_L4_FLAGS     0
 #define POLICY_L4_NONE      256
@@ -65,14 +68,14 @@ struct policy_set_value {
 	__u64 until; /* jiffies64, ~0: permanent */
 };
 
-/* Which interface of the policy an interface of the instance is: number in the policy + 1, by number in
- * the instance; 0: the policy does not name it. Written when an interface is attached. */
+/* Which interface of the policy an interface of the instance is: number in the policy + 1, by
+ * number in the instance; 0: the policy does not name it. Written when an interface is attached. */
 struct policy_ifclass {
 	__u8 class[64];
 };
 
-/* What a test program is asked and what it answers: the private copy of a policy that runs test packets for
- * expect and explain and changes nothing. */
+/* What a test program is asked and what it answers: the private copy of a policy that runs test
+ * packets for expect and explain and changes nothing. */
 struct policy_test {
 	/* asked */
 	__u32 iface;      /* number of the interface in the policy + 1 */
@@ -80,7 +83,8 @@ struct policy_test {
 	__u8 established; /* the packet belongs to a known connection */
 	__u8 live;        /* look at the live rates, sets, connections and overlay instead */
 	__u8 calm;        /* with live: no rate is exceeded and no chance taken */
-	__u32 ifindex; /* the device whose routes decide what is in transit; 0: the packet is to this host */
+	/* the device whose routes decide what is in transit; 0: the packet is to this host */
+	__u32 ifindex;
 	/* answered */
 	__s32 rule;    /* that decided, or -1 */
 	__u32 reason;  /* enum weir_reason */
@@ -112,7 +116,8 @@ _Static_assert(sizeof(struct policy_test) == 80, "layout");
 #define RULE_ADD         (1u << 11)
 #define RULE_ADD_DEST    (1u << 12)
 #define RULE_FRAME       (1u << 13) /* with RULE_LENGTH: the frame's, not the IP packet's */
-/* Flags that must be looked at before the action; a policy without any takes the first bit at once. */
+/* Flags that must be looked at before the action; a policy without any takes the first bit at
+ * once. */
 #define RULE_CONDITIONS                                                                          \
 	(RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_PROBABILITY | RULE_ESTABLISHED | RULE_LIMIT | \
 	 RULE_FROM_SET | RULE_TO_SET)
@@ -135,9 +140,9 @@ struct policy_rule {
 	__u16 log_snap;
 	__u32 log;  /* index in the map `logpace` */
 	__u64 dscp; /* a bit for each value */
-	/* The limit, GCRA (ATM Forum TM 4.1, I.371): a packet costs (units * cost_mult) >> cost_shift of
-	 * rate time, units being 1 or the frame's bits; it exceeds when the theoretical arrival time runs
-	 * more than `tolerance` ahead. */
+	/* The limit, GCRA (ATM Forum TM 4.1, I.371): a packet costs (units * cost_mult) >>
+	 * cost_shift of rate time, units being 1 or the frame's bits; it exceeds when the
+	 * theoretical arrival time runs more than `tolerance` ahead. */
 	__u64 cost_mult;
 	__u64 tolerance;
 	__u32 cost_shift;
@@ -149,8 +154,9 @@ struct policy_rule {
 };
 _Static_assert(sizeof(struct policy_rule) == 128, "layout");
 
-/* A line of buckets: five addresses, each by a part of its hash (0: free) and its theoretical arrival time. The
- * time is whole: cut to fewer bits, a bucket that was idle for long enough would look as if it were ahead. */
+/* A line of buckets: five addresses, each by a part of its hash (0: free) and its theoretical
+ * arrival time. The time is whole: cut to fewer bits, a bucket that was idle for long enough would
+ * look as if it were ahead. */
 #define POLICY_BUCKETS 5
 
 struct policy_bucket_line {
@@ -173,7 +179,8 @@ struct policy_config {
 	__u8 treatment6;         /* of later fragments of IPv6, whatever protocol they name */
 	__u8 answers;            /* some service has checks through the path */
 	__u8 named; /* it names interfaces: on others no rule, default or service of it holds */
-	__u64 default_drop; /* bit: number of the interface in the policy + 1; bit 0: it names none */
+	/* bit: number of the interface in the policy + 1; bit 0: it names none */
+	__u64 default_drop;
 	__u8 set_mask4[POLICY_SETS_MAX], set_mask6[POLICY_SETS_MAX]; /* of dynamic sets */
 	__u8 treatment[256]; /* of later fragments of IPv4 by protocol: enum policy_treatment */
 };

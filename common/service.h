@@ -19,7 +19,7 @@
 
 #define SERVICE_INLINE static inline __attribute__((always_inline))
 
-/* ---- services and backends ---------------------------------------------------------------------- */
+/* ---- services and backends ------------------------------------------------------------------- */
 
 /* Protocols of a service: bits. */
 #define SERVICE_TCP  (1u << 0)
@@ -28,9 +28,11 @@
 
 enum backend_state {
 	BACKEND_UP,
-	BACKEND_DRAIN, /* no new flows; old ones stay as long as they speak. To the datapath also: gets none now */
+	/* no new flows; old ones stay as long as they speak. To the datapath also: gets none now */
+	BACKEND_DRAIN,
 	BACKEND_DOWN, /* its flows move */
-	BACKEND_FAILING, /* its checks fail: as drain, but a packet that opens leaves its pin at once */
+	/* its checks fail: as drain, but a packet that opens leaves its pin at once */
+	BACKEND_FAILING,
 };
 
 #define BACKEND_NONE 0 /* the number of no backend */
@@ -55,9 +57,10 @@ struct service {
 };
 _Static_assert(sizeof(struct service) == 128, "layout");
 
-/* One line of the cache; its place in the array is its number. `state` is set with one store. A number is
- * one backend of one service; the numbers of services come from the same array, their elements are free.
- * MAC addresses and addresses are as in the frame, so that headers are copied in pieces of eight bytes. */
+/* One line of the cache; its place in the array is its number. `state` is set with one store. A
+ * number is one backend of one service; the numbers of services come from the same array, their
+ * elements are free. MAC addresses and addresses are as in the frame, so that headers are copied in
+ * pieces of eight bytes. */
 struct backend {
 	__u8 mac[6];     /* of the next hop */
 	__u8 mac_own[6]; /* of the egress */
@@ -83,11 +86,11 @@ _Static_assert(sizeof(struct backend) == 64, "layout");
 #define OUTER_DF    0x4000
 #define OUTER_TTL   64
 
-/* ---- ways to backends --------------------------------------------------------------------------- */
+/* ---- ways to backends ------------------------------------------------------------------------ */
 
-/* {mtu 16, time 16}: how much the way to a backend carries, as a router on it said at that time; 0: none
- * said anything. Time is that of pins, and comes round as theirs does: one whose age is over is freed by
- * the first packet that it would stop. */
+/* {mtu 16, time 16}: how much the way to a backend carries, as a router on it said at that time; 0:
+ * none said anything. Time is that of pins, and comes round as theirs does: one whose age is over
+ * is freed by the first packet that it would stop. */
 SERVICE_INLINE __u32 path_pack(__u32 mtu, __u32 time)
 {
 	return mtu << 16 | (time & 0xffff);
@@ -111,8 +114,9 @@ SERVICE_INLINE int path_lives(__u32 path, __u32 time, __u32 ticks)
 	return path && path_age(path, time) <= ticks;
 }
 
-/* Which number has the backend with this address: what a router quotes of a tunnel packet is followed by it. All
- * services that have the backend are a chain, which begins at the service TUNNEL_FIRST. */
+/* Which number has the backend with this address: what a router quotes of a tunnel packet is
+ * followed by it. All services that have the backend are a chain, which begins at the service
+ * TUNNEL_FIRST. */
 #define TUNNEL_FIRST 0xffffffff
 
 struct tunnel_key {
@@ -126,7 +130,7 @@ struct tunnel_end {
 	__u32 next;    /* another service that has it, TUNNEL_FIRST: the last */
 };
 
-/* ---- counters ----------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 /* What happened beside the packets that were sent: X(SYMBOL, "name", "what it means"). */
 /* clang-format off */
@@ -158,29 +162,30 @@ enum service_event {
 /* The reasons of the balancer to drop a packet are contiguous. */
 #define SERVICE_DROPS (REASON_DROP_FORWARD - REASON_DROP_NO_BACKEND + 1)
 
-/* A value of the per-CPU array, of a backend, or of a service: then with its drops. Bytes are of IP, of the
- * packet as it came. */
+/* A value of the per-CPU array, of a backend, or of a service: then with its drops. Bytes are of
+ * IP, of the packet as it came. */
 struct service_counter {
 	__u64 packets, bytes; /* sent to the backend */
-	__u64 event
-		[SERVICE_EVENT_COUNT]; /* OPENED first: with packets and bytes in one line of the cache */
+	/* OPENED first: with packets and bytes in one line of the cache */
+	__u64 event[SERVICE_EVENT_COUNT];
 	__u64 dropped[SERVICE_DROPS];
 };
 
-/* ---- slots -------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 /* {owner 14, former 14, since 36}, the owner on top.
  *
- * `former` 0: stable, and `since` is 0 too. former = owner: pins only; a slot is written so after its
- * hold has expired. Otherwise the slot is changing from `since` on, and becomes pins only hold_ticks
- * later without a write.
+ * `former` 0: stable, and `since` is 0 too. former = owner: pins only; a slot is written so after
+ * its hold has expired. Otherwise the slot is changing from `since` on, and becomes pins only
+ * hold_ticks later without a write.
  *
- * `since` is in ticks of 16 jiffies. In jiffies its 36 bits would come round after 795 days at 1000 Hz;
- * a slot that no command had closed since would be changing once more, and send flows to its former
- * owner that the owner has accepted in between. In ticks they last 34 years, longer than a jiffies64
- * that begins at boot will count. The upper half of the ages is the future: a packet on another CPU may
- * still see the jiffy before the one that a change was written with, and must not take that slot for an
- * old one. Rounding: a slot is changing for more than the hold asked for, by less than 31 jiffies. */
+ * `since` is in ticks of 16 jiffies. In jiffies its 36 bits would come round after 795 days at 1000
+ * Hz; a slot that no command had closed since would be changing once more, and send flows to its
+ * former owner that the owner has accepted in between. In ticks they last 34 years, longer than a
+ * jiffies64 that begins at boot will count. The upper half of the ages is the future: a packet on
+ * another CPU may still see the jiffy before the one that a change was written with, and must not
+ * take that slot for an old one. Rounding: a slot is changing for more than the hold asked for, by
+ * less than 31 jiffies. */
 #define SLOT_SINCE_BITS 36
 #define SLOT_SINCE      ((1ull << SLOT_SINCE_BITS) - 1)
 #define SLOT_ID         (SERVICE_BACKENDS - 1u)
@@ -247,23 +252,26 @@ SERVICE_INLINE __u32 slot_of(__u64 hash, __u32 size)
 	return hash_scale((__u32)hash, size);
 }
 
-/* ---- pins --------------------------------------------------------------------------------------- */
+/* ---- pins ------------------------------------------------------------------------------------ */
 
-/* {flow 32, backend 14, level 2, time 16}, the flow on top; all zero is a free place. A flow is known by
- * the hash of its whole tuple, also in services with `hash source`: the upper 32 bits select the bucket,
- * the lower 32 are in the pin. With `hash tuple` the lower ones select the slot too, so that a walk over
- * the pins knows the slot of each.
+/* {flow 32, backend 14, level 2, time 16}, the flow on top; all zero is a free place. A flow is
+ * known by the hash of its whole tuple, also in services with `hash source`: the upper 32 bits
+ * select the bucket, the lower 32 are in the pin. With `hash tuple` the lower ones select the slot
+ * too, so that a walk over the pins knows the slot of each.
  *
- * `time` is in ticks of one to two seconds, when the pin was last written. It comes round after 65536
- * ticks, 18 hours: a pin that nothing has touched since seems young again for one life. Two rules make
- * that harmless. A look-up that finds an expired pin of its own flow frees it: so a pin that comes back
- * belongs to a flow that has not been heard since, and the flow goes where it was. A command that gives
- * the number of a backend to another one frees all pins that name it, expired or not. */
+ * `time` is in ticks of one to two seconds, when the pin was last written. It comes round after
+ * 65536 ticks, 18 hours: a pin that nothing has touched since seems young again for one life. Two
+ * rules make that harmless. A look-up that finds an expired pin of its own flow frees it: so a pin
+ * that comes back belongs to a flow that has not been heard since, and the flow goes where it was.
+ * A command that gives the number of a backend to another one frees all pins that name it, expired
+ * or not. */
 enum pin_level {
 	PIN_HALF,  /* opened, and not heard again */
 	PIN_FOUND, /* its first packet here opened nothing */
 	PIN_TALKS, /* heard again with a packet that opens nothing */
-	PIN_CLOSED, /* its client has closed it: lives for `linger` at most, and the next SYN is another flow's */
+	/* its client has closed it: lives for `linger` at most, and the next SYN is another
+	 * flow's */
+	PIN_CLOSED,
 };
 
 #define PIN_TIME_BITS   16
@@ -346,8 +354,9 @@ SERVICE_INLINE __u32 pin_ticks(__u64 idle_jiffies, __u32 shift)
 	return (__u32)((idle_jiffies + (1ull << shift) - 1) >> shift);
 }
 
-/* How long a pin lives without being written. The time of a pin is written only when an eighth of its life has
- * passed, so the life is a seventh of the idle longer: a flow that speaks within its idle finds its pin. */
+/* How long a pin lives without being written. The time of a pin is written only when an eighth of
+ * its life has passed, so the life is a seventh of the idle longer: a flow that speaks within its
+ * idle finds its pin. */
 SERVICE_INLINE __u32 pin_life(__u64 idle_jiffies, __u32 shift)
 {
 	__u32 ticks = pin_ticks(idle_jiffies, shift);
@@ -369,8 +378,8 @@ SERVICE_INLINE __u32 pin_linger(__u64 idle_jiffies, __u32 hz, __u32 shift)
 	return pin_life(linger < idle_jiffies ? linger : idle_jiffies, shift);
 }
 
-/* Ticks since the pin was written; 0 also when its time is a little ahead. The flow has been silent for less than
- * pin_fresh() ticks less. */
+/* Ticks since the pin was written; 0 also when its time is a little ahead. The flow has been silent
+ * for less than pin_fresh() ticks less. */
 SERVICE_INLINE __u32 pin_age(__u64 pin, __u32 time)
 {
 	__u32 age = (time - (__u32)pin) & PIN_TIME;
@@ -378,8 +387,8 @@ SERVICE_INLINE __u32 pin_age(__u64 pin, __u32 time)
 	return age > PIN_TIME - SERVICE_PIN_AHEAD ? 0 : age;
 }
 
-/* A pin lives for more than its life, or its linger if it is closed, by less than two ticks. A free place does not
- * live. */
+/* A pin lives for more than its life, or its linger if it is closed, by less than two ticks. A free
+ * place does not live. */
 SERVICE_INLINE int pin_lives(__u64 pin, __u32 time, __u32 life, __u32 linger)
 {
 	return pin_backend(pin) != BACKEND_NONE &&

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How an IPv4 address becomes the number of a row: table4_row(). ctl/table/table4.c builds the tables.
+/* How an IPv4 address becomes the number of a row: table4_row(). ctl/table/table4.c builds the
+ * tables.
  *
- * Hosts may be in lines of their own, found with one access by a keyed hash. What is in no line is looked up in
- * the table of its side, which is of one of the kinds below. See common/tables.h for TABLE_NUMBER and TABLE_AT. */
+ * Hosts may be in lines of their own, found with one access by a keyed hash. What is in no line is
+ * looked up in the table of its side, which is of one of the kinds below. See common/tables.h for
+ * TABLE_NUMBER and TABLE_AT. */
 #pragma once
 
 #include <linux/types.h>
@@ -25,9 +27,10 @@ enum table4_kind {
 /* Ranges. A cell of T4_DIRECT or T4_CELLS holds one of:
  * - a leaf: the highest bit, and a row;
  * - the index of a node;
- * - T4_NODES_N and the index of a table: 256 cells of T4_CELLS by the next 8 bits, after that by the last 8.
- * A node compares the lower 16 bits of the address with a range. Both ways end or lead to a later node: the highest
- * bit and a row, or the distance of that node. After T4_DEPTH nodes there is a row. There is room for one node at least. */
+ * - T4_NODES_N and the index of a table: 256 cells of T4_CELLS by the next 8 bits, after that by
+ *   the last 8. A node compares the lower 16 bits of the address with a range. Both ways end or
+ *   lead to a later node: the highest bit and a row, or the distance of that node. After T4_DEPTH
+ *   nodes there is a row. There is room for one node at least. */
 #define T4_DEPTH       4
 #define T4_LEAF16      (1u << 15)
 #define T4_LEAF32      (1u << 31)
@@ -46,8 +49,8 @@ struct table4_wide {
 };
 _Static_assert(sizeof(struct table4_wide) == 16, "layout");
 
-/* Bits. T4_DIRECT: by the first 18 bits, bit c is the /24 with c as its next six bits. A mixed one has a leaf of
- * T4_CELLS: leaf T4_NODES[first 18 bits] + number of mixed ones before it. */
+/* Bits. T4_DIRECT: by the first 18 bits, bit c is the /24 with c as its next six bits. A mixed one
+ * has a leaf of T4_CELLS: leaf T4_NODES[first 18 bits] + number of mixed ones before it. */
 #define T4_BITS_SHIFT 14
 
 struct table4_bits {
@@ -58,8 +61,9 @@ struct table4_leaf {
 	__u64 in[4];
 };
 
-/* Lines of hosts. `seed` is such that no two hosts of the line have the same slot. The highest bit: some host
- * had no place, it is in the table. A free slot holds an address that has another slot or line. */
+/* Lines of hosts. `seed` is such that no two hosts of the line have the same slot. The highest bit:
+ * some host had no place, it is in the table. A free slot holds an address that has another slot or
+ * line. */
 enum hosts4_kind {
 	HOSTS4_NONE,
 	HOSTS4_ONE, /* all have the row H4_IN */
@@ -237,8 +241,9 @@ TABLE_INLINE __u64 table4_bits(const struct tables *v, const int side, __u32 add
 	return word >> bit & 1 ? T4_NUMBER(T4_ROW1) : T4_NUMBER(T4_ROW0);
 }
 
-/* The row of an address in host order; 0 if the tables are damaged. small, a constant: the rows are below TABLE_SMALL, and
- * the verifier shall know. Each test is of a constant of its own: in a variable the kind would be kept on the stack. */
+/* The row of an address in host order; 0 if the tables are damaged. small, a constant: the rows are
+ * below TABLE_SMALL, and the verifier shall know. Each test is of a constant of its own: in a
+ * variable the kind would be kept on the stack. */
 TABLE_INLINE __u64 table4_row(const struct tables *v, const int side, __u32 addr, const bool small)
 {
 	if (!T4_IS(H4_KIND, HOSTS4_NONE)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* IPv6 addresses in the tables of a policy: hosts in lines, prefixes and ranges in nodes. ctl/table/table6.h
- * writes them, table6_row() reads them. Addresses are two words in host order, the high one first. */
+/* IPv6 addresses in the tables of a policy: hosts in lines, prefixes and ranges in nodes.
+ * ctl/table/table6.h writes them, table6_row() reads them. Addresses are two words in host order,
+ * the high one first. */
 #pragma once
 
 #include <linux/types.h>
@@ -14,10 +15,11 @@ enum table6_kind {
 	TABLE6_WIDE,  /* u32 cells, struct table6_wide_node */
 };
 
-/* A cell is a row with the leaf bit, or the number of a node. The first 65536 cells are picked by the first 16
- * bits of the address, the others by nodes.
+/* A cell is a row with the leaf bit, or the number of a node. The first 65536 cells are picked by
+ * the first 16 bits of the address, the others by nodes.
  *
- * A node compares a key, at first the high word of the address, with the 2^shift keys from `low` on.
+ * A node compares a key, at first the high word of the address, with the 2^shift keys from `low`
+ * on.
  * Inside: the row `in`. Where that is 0: cells[next + ((key - low) >> down)].
  * Outside: the row `out`. Where that is 0: the node `next`. */
 #define TABLE6_DIRECT    65536
@@ -49,8 +51,9 @@ _Static_assert(sizeof(struct table6_wide_node) == 24, "layout");
 /* Nodes on the way to a row, one more for its cell; ctl/table/table6_nodes.c keeps the bound. */
 #define TABLE6_STEPS 28
 
-/* A host is in one of two lines, chosen by a keyed hash, at a place which follows from the hash and the line's `own`
- * factor: one compare. Row 0: a free place. A host in its second line has its bit in `elsewhere` of the first. */
+/* A host is in one of two lines, chosen by a keyed hash, at a place which follows from the hash and
+ * the line's `own` factor: one compare. Row 0: a free place. A host in its second line has its bit
+ * in `elsewhere` of the first. */
 #define TABLE6_HOSTS 3
 
 struct table6_line {
@@ -70,7 +73,8 @@ TABLE_INLINE __u64 table6_hash(__u64 hi, __u64 lo, __u64 seed)
 	return (h ^ h >> 32) * 0xbf58476d1ce4e5b9ull;
 }
 
-/* The two lines, of n. Each takes other bits of the hash, mostly; the place in a line takes the low ones. */
+/* The two lines, of n. Each takes other bits of the hash, mostly; the place in a line takes the low
+ * ones. */
 TABLE_INLINE __u64 table6_first_line(__u64 hash, __u64 n)
 {
 	return BOUND_SCALE((__u32)(hash >> 32), n);
@@ -128,13 +132,15 @@ TABLE_INLINE __u64 table6_cell(const struct tables *v, const int side, const int
 		    : ((const __u16 *)TABLE6_AT(T6_CELLS))[cell];
 }
 
-/* The verifier sees equal bounds, wherever the row comes from, and follows the rest of the program once. */
+/* The verifier sees equal bounds, wherever the row comes from, and follows the rest of the program
+ * once. */
 TABLE_INLINE __u64 table6_bound(__u64 row, const int wide, const bool small)
 {
 	return wide && !small ? BOUND(row, TABLE6_WIDE_LEAF - 1) : BOUND(row, TABLE_SMALL - 1);
 }
 
-/* In a loop the verifier would compare few states, and follow each way from one node to the next again. */
+/* In a loop the verifier would compare few states, and follow each way from one node to the next
+ * again. */
 #ifdef __bpf__
 #define TABLE6_UNROLL _Pragma("clang loop unroll(full)")
 #else

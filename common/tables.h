@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The tables of a policy: one array value, written by ctl/table, read by both programs of a policy.
  *
- * A program finds everything in it by constants in its instructions: the byte offset of a table becomes
- * the address of an element of the value, a count or a row becomes a number. The list below names these
- * constants; common/table4.h and common/table6.h read address tables, common/matrix.h the rest.
+ * A program finds everything in it by constants in its instructions: the byte offset of a table
+ * becomes the address of an element of the value, a count or a row becomes a number. The list below
+ * names these constants; common/table4.h and common/table6.h read address tables, common/matrix.h
+ * the rest.
  *
- * The readers are compiled for the datapath and for user space. `TABLE_NUMBER(v, constant)` is the number, as
- * 64 bits; `TABLE_IS(v, constant, value)` asks for one value of it, which costs the datapath nothing;
- * `TABLE_AT(v, constant)` is the address of the first byte of a table. v is a `const struct tables *` in
- * user space and NULL in the datapath, where xdp/tables.bpf.h defines both. */
+ * The readers are compiled for the datapath and for user space. `TABLE_NUMBER(v, constant)` is the
+ * number, as 64 bits; `TABLE_IS(v, constant, value)` asks for one value of it, which costs the
+ * datapath nothing; `TABLE_AT(v, constant)` is the address of the first byte of a table. v is a
+ * `const struct tables *` in user space and NULL in the datapath, where xdp/tables.bpf.h defines
+ * both. */
 #pragma once
 
 #include <linux/types.h>
@@ -23,8 +25,8 @@
 /* So few rows have numbers of one byte. */
 #define TABLE_SMALL 256
 
-/* The address of a packet is looked up on these sides. A member is the destination of a packet, looked up
- * among the addresses of services. */
+/* The address of a packet is looked up on these sides. A member is the destination of a packet,
+ * looked up among the addresses of services. */
 enum table_side {
 	SIDE_SOURCE,
 	SIDE_DESTINATION,

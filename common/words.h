@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The closed choices of the language: one line for each word, with the number that the parser, the tables and the
- * datapath know it by.
+/* The closed choices of the language: one line for each word, with the number that the parser, the
+ * tables and the datapath know it by.
  *
- * X(symbol, word). A word of NULL is not written: it is what is left when no other word is there. */
+ * X(symbol, word). A word of NULL is not written: it is what is left when no other word is
+ * there. */
 #pragma once
 
 /* What a rule does with a packet that it matches. */

@@ -100,7 +100,8 @@ static void log_for_client(void)
 		log_to_journal();
 }
 
-// Finds the session before entering another namespace: the packets of the session pass the first one.
+// Finds the session before entering another namespace: the packets of the session pass the first
+// one.
 static void say_progress(const char *text)
 {
 	log_notice("%s", text);
@@ -176,7 +177,8 @@ static int finish(struct context *ctx, int code, const struct err *err)
 	return status;
 }
 
-// Of the terminal on standard output; 0: it is not a terminal, and lines may have any length, as with ps or ss.
+// Of the terminal on standard output; 0: it is not a terminal, and lines may have any length, as
+// with ps or ss.
 static size_t terminal_columns(void)
 {
 	struct winsize size;
@@ -258,7 +260,8 @@ static void show_version(const struct args *args, bool json, struct context *ctx
 		puts("weir " WEIR_VERSION);
 }
 
-// Runs argv[0..n), which follows the global options: the command, its options, and again global options.
+// Runs argv[0..n), which follows the global options: the command, its options, and again global
+// options.
 static int dispatch(struct args *args, char **argv, size_t n, struct context *ctx, struct err *err)
 {
 	const struct command *c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests that compare many verdicts count which way the packets took. Each way must see a part of them, or a defect in it
- * stays unseen. C includes this, tests/ways.py reads it. */
+/* Tests that compare many verdicts count which way the packets took. Each way must see a part of
+ * them, or a defect in it stays unseen. C includes this, tests/ways.py reads it. */
 #pragma once
 
 /* Of the packets, and of the frames of the datapath cases, by either way. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "act": tests the conditions of matching rules, counts them, and executes their modifiers and action. */
+/* Stage "act": tests the conditions of matching rules, counts them, and executes their modifiers
+ * and action. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -106,7 +107,8 @@ static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *p
 	return !(rule->flags & RULE_LIMIT) || limit_holds(ctx, index, pkt->l3_offset, pkt->family);
 }
 
-/* Those of a test packet are what the test says: sets are empty, nothing is exceeded, no chance taken. */
+/* Those of a test packet are what the test says: sets are empty, nothing is exceeded, no chance
+ * taken. */
 static __always_inline bool conditions_supposed(const struct policy_test *test,
 						const struct policy_rule *rule)
 {
@@ -119,8 +121,8 @@ static __always_inline bool conditions_supposed(const struct policy_test *test,
 	return !(rule->flags & RULE_LIMIT) || !test->over == !!(rule->flags & RULE_UNDER);
 }
 
-/* Those of a test packet that stands for many: sets and connections as they are, but what changes from one
- * packet to the next does not speak against it. */
+/* Those of a test packet that stands for many: sets and connections as they are, but what changes
+ * from one packet to the next does not speak against it. */
 static __always_inline bool conditions_calm(struct xdp_md *ctx, struct packet *pkt,
 					    const struct policy_rule *rule)
 {
@@ -183,7 +185,8 @@ static __always_inline void rule_modifiers(struct xdp_md *ctx, struct packet *pk
 }
 
 /* 1: the rule decides; 0: its conditions do not hold, or it only counts. Global, as try_word: the
- * verifier checks each once, so nothing bounds the number of candidates (kernel 6.1 miscompiles bpf_loop). */
+ * verifier checks each once, so nothing bounds the number of candidates (kernel 6.1 miscompiles
+ * bpf_loop). */
 __noinline int try_rule(struct xdp_md *ctx, struct packet *pkt, __u32 index)
 {
 	const struct policy_rule *rule = bpf_map_lookup_elem(&rules, &index);

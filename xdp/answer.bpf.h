@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "answer": takes the answers of backends to checks through the path (common/answer.h), before any rule. */
+/* Stage "answer": takes the answers of backends to checks through the path (common/answer.h),
+ * before any rule. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "classify": looks up a row of the bit matrix for each field and finds the first match in their AND. */
+/* Stage "classify": looks up a row of the bit matrix for each field and finds the first match in
+ * their AND. */
 #pragma once
 
 #include "xdp/act.bpf.h"
@@ -8,7 +9,8 @@
 #define RULES(name)         TABLE_NUMBER(NULL, MATRIX_CONSTANT(MATRIX_RULES, name))
 #define RULES_ARE(name, is) TABLE_IS(NULL, MATRIX_CONSTANT(MATRIX_RULES, name), is)
 
-/* Through the map: the verifier would follow what comes after the look-ups once for each pair of their ways. */
+/* Through the map: the verifier would follow what comes after the look-ups once for each pair of
+ * their ways. */
 static __always_inline policy_row address_row(struct packet *pkt, const int side)
 {
 	volatile __u32 *row = &pkt->row;
@@ -110,8 +112,8 @@ static __always_inline bool matrix_fill(struct packet *pkt, struct matrix *m)
 	       fill_field(pkt, m, FIELD_ETHERTYPE);
 }
 
-/* Bits of the rules first … last - 1 in word w, which has some of them. The end without a branch, of which the verifier would
- * follow both sides in each turn of the loop over words. */
+/* Bits of the rules first … last - 1 in word w, which has some of them. The end without a branch,
+ * of which the verifier would follow both sides in each turn of the loop over words. */
 static __always_inline __u64 range_bits(__u32 w, __u32 first, __u32 last)
 {
 	__u64 left = last - w * 64;
@@ -168,8 +170,8 @@ static __always_inline bool classify_prepare(struct packet *pkt, struct matrix *
 	return !m->filled || matrix_fill(pkt, m);
 }
 
-/* The first of the rules first … last - 1 that matches and decides, once the rows are there; GO_ON when none
- * does. */
+/* The first of the rules first … last - 1 that matches and decides, once the rows are there; GO_ON
+ * when none does. */
 static __always_inline int classify(struct xdp_md *ctx, struct packet *pkt, const struct matrix *m,
 				    __u32 first, __u32 last)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Tells user space the jiffies64 of the kernel, the clock of all expiries; run with BPF_PROG_TEST_RUN.
+// Tells user space the jiffies64 of the kernel, the clock of all expiries; run with
+// BPF_PROG_TEST_RUN.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>

@@ -5,7 +5,8 @@
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
 
-/* Of a device that has none itself: that of the bond with this member, or of the interface whose index has changed. */
+/* Of a device that has none itself: that of the bond with this member, or of the interface whose
+ * index has changed. */
 __noinline int number_of_other(__u32 ifindex)
 {
 	for (int i = 0; i < WEIR_MEMBERS; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stages of decapsulation: find the inner packet, check it, merge its ECN field, and remove the outer headers.
+/* Stages of decapsulation: find the inner packet, check it, merge its ECN field, and remove the
+ * outer headers.
  *
  * Each returns GO_ON or the counter of the packet. */
 #pragma once
@@ -244,7 +245,8 @@ static __always_inline int l2_write(const struct xdp_md *ctx, const struct l2 *l
 	return GO_ON;
 }
 
-/* MAC addresses and all tags move up to the inner packet; the ethertype after them is that of the inner packet. */
+/* MAC addresses and all tags move up to the inner packet; the ethertype after them is that of the
+ * inner packet. */
 static __always_inline int strip(struct xdp_md *ctx, const struct packet *pkt,
 				 const struct inner *in)
 {

@@ -32,8 +32,8 @@ struct {
 	__type(value, __u32);
 } decap_here SEC(".maps");
 
-/* For twice as many as are ever used, and one: new ones come before old ones go, and kernels before 6.13
- * refuse to replace an entry in a full trie. */
+/* For twice as many as are ever used, and one: new ones come before old ones go, and kernels before
+ * 6.13 refuse to replace an entry in a full trie. */
 struct {
 	LPM_MAP(struct decap_prefix, __u32);
 	__uint(max_entries, 2 * 2 * DECAP_PREFIXES + 1);
@@ -105,7 +105,8 @@ static __always_inline int check_target(const struct inner *in)
 	return DECAP_DROP_ELSEWHERE;
 }
 
-/* Does the tunnel end at this host, with this packet, and come from one of those it is taken from? */
+/* Does the tunnel end at this host, with this packet, and come from one of those it is taken
+ * from? */
 static __always_inline int check_outer(struct xdp_md *ctx, struct packet *pkt)
 {
 	if (!is_here(pkt->family, pkt->dst))

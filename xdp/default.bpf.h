@@ -47,8 +47,8 @@ static __always_inline int essential(const struct packet *pkt)
 	return is_dhcp(pkt) ? REASON_PASS_DHCP : GO_ON;
 }
 
-/* A packet in transit is not essential. An error to the address of a service may be for a backend, which the
- * balancer decides. */
+/* A packet in transit is not essential. An error to the address of a service may be for a backend,
+ * which the balancer decides. */
 static __always_inline int essential_here(struct xdp_md *ctx, struct packet *pkt)
 {
 	int reason = essential(pkt);
@@ -67,7 +67,8 @@ static __always_inline int default_verdict(struct xdp_md *ctx, struct packet *pk
 	if (MARKER(MARK_DEFAULT_DROP) >> (pkt->iface & 63) & 1) {
 		int reason = GO_ON;
 
-		/* Neighbour discovery is essential, and no default touches it even with them off. */
+		/* Neighbour discovery is essential, and no default touches it even with them
+		 * off. */
 		if (pkt->neighbour)
 			return REASON_PASS_ND;
 		if (!policy.essentials_filter)
@@ -79,8 +80,8 @@ static __always_inline int default_verdict(struct xdp_md *ctx, struct packet *pk
 	return pkt->neighbour ? REASON_PASS_ND : REASON_PASS_DEFAULT;
 }
 
-/* `fragments drop|pass`: later fragments, those of IPv4 by protocol. In IPv6 a later fragment may name any
- * (RFC 8200 section 4.5: the receiver takes the next header from the first one alone). */
+/* `fragments drop|pass`: later fragments, those of IPv4 by protocol. In IPv6 a later fragment may
+ * name any (RFC 8200 section 4.5: the receiver takes the next header from the first one alone). */
 static __always_inline int fragments(const struct packet *pkt)
 {
 	__u8 treatment;

@@ -67,8 +67,9 @@ static __always_inline int is_tracked(struct xdp_md *ctx, const struct packet *p
 	return 1;
 }
 
-/* 1 or 0. TCP and UDP only; later fragments have no ports. Where no rule asks, the program that is loaded has no call of
- * the module: the kernel would refuse one that its JIT compiler cannot reach, as on arm64 where modules are far away. */
+/* 1 or 0. TCP and UDP only; later fragments have no ports. Where no rule asks, the program that is
+ * loaded has no call of the module: the kernel would refuse one that its JIT compiler cannot reach,
+ * as on arm64 where modules are far away. */
 __noinline int established(struct xdp_md *ctx, struct packet *pkt)
 {
 	if (!marker_is(MARK_ESTABLISHED, 1))

@@ -46,8 +46,8 @@ static __always_inline struct event_pace *event_turn(__u64 now)
 	return pace;
 }
 
-/* Global, so that the rare path is verified once and stays out of the common one. rule: as in the record;
- * pace NULL: a record of `log`. 0, or -1 when the ring is full. */
+/* Global, so that the rare path is verified once and stays out of the common one. rule: as in the
+ * record; pace NULL: a record of `log`. 0, or -1 when the ring is full. */
 __noinline int event_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u32 snap,
 			   const struct event_pace *pace)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "forward": adds the headers of the mode and sends the packet to the next hop of its backend.
+/* Stage "forward": adds the headers of the mode and sends the packet to the next hop of its
+ * backend.
  *
  *   dr    new MAC addresses only
  *   ipip  IP in IP: RFC 2003, RFC 2473, RFC 4213
@@ -19,7 +20,8 @@
 #include "xdp/reply.bpf.h"
 #include "xdp/sum.bpf.h"
 
-/* The least that Ethernet carries, with a tag or the checksum: so long a short packet may have been made. */
+/* The least that Ethernet carries, with a tag or the checksum: so long a short packet may have been
+ * made. */
 #define FRAME_SHORT 64
 /* Of offsets after a link header. */
 #define LINK_MASK 31
@@ -40,9 +42,9 @@ static __always_inline int take_hop(struct xdp_md *ctx, const struct packet *pkt
 	return (ip = header_at(ctx, l3, sizeof(struct ipv6hdr))) ? hop_less6(ip) : -1;
 }
 
-/* The sum of the packet inside, known from its headers: what TCP or UDP sum up to with their pseudo-header
- * is all ones, and so is a header of IPv4. -1: it has to be added up, as where options or extension headers
- * may say that the pseudo-header has another destination. */
+/* The sum of the packet inside, known from its headers: what TCP or UDP sum up to with their
+ * pseudo-header is all ones, and so is a header of IPv4. -1: it has to be added up, as where
+ * options or extension headers may say that the pseudo-header has another destination. */
 static __always_inline int inner_sum(struct xdp_md *ctx, const struct packet *pkt)
 {
 	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
@@ -109,7 +111,8 @@ static __always_inline int send(struct xdp_md *ctx, struct packet *pkt, const st
 									 : REASON_DROP_NO_NEXT_HOP;
 }
 
-/* What the way to a backend carries: the egress, or less, as long as what a router said is young. */
+/* What the way to a backend carries: the egress, or less, as long as what a router said is
+ * young. */
 static __always_inline __u32 way_mtu(const struct service *s, struct backend *to)
 {
 	__u32 path = *(volatile __u32 *)&to->path, mtu = to->mtu;
@@ -123,8 +126,8 @@ static __always_inline __u32 way_mtu(const struct service *s, struct backend *to
 	return mtu;
 }
 
-/* What a client is told when the way carries `mtu`: no less than what clients make of it, for a router that was
- * believed must not have cut them off. */
+/* What a client is told when the way carries `mtu`: no less than what clients make of it, for a
+ * router that was believed must not have cut them off. */
 static __always_inline __u32 client_mtu(__u32 family, __u32 mtu, __u32 outer)
 {
 	__u32 least = family == 4 ? SERVICE_CLIENT_MIN4 : SERVICE_CLIENT_MIN6;
@@ -184,9 +187,9 @@ __noinline int cut_tail(struct xdp_md *ctx, struct packet *pkt, __u32 room)
 	return !bpf_xdp_adjust_tail(ctx, (int)pkt->end - (int)length);
 }
 
-/* The kernel measures frames and not packets, and loses without a word what it finds too long. Nearly all
- * frames end with their packet or are of the least size; one whose first buffer ends just there is taken
- * for such a frame. `room`: what the packet may be long. */
+/* The kernel measures frames and not packets, and loses without a word what it finds too long.
+ * Nearly all frames end with their packet or are of the least size; one whose first buffer ends
+ * just there is taken for such a frame. `room`: what the packet may be long. */
 static __always_inline bool trim_tail(struct xdp_md *ctx, struct packet *pkt, __u32 room)
 {
 	__u32 first = ctx->data_end - ctx->data;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ICMP to the addresses of services: answers echo requests, and relates errors to the flow that they quote. */
+/* ICMP to the addresses of services: answers echo requests, and relates errors to the flow that
+ * they quote. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -28,9 +29,9 @@ __noinline int is_from_service(struct packet *pkt)
 	return !pkt || service_find(pkt, BY_SOURCE) != NO_SERVICE;
 }
 
-/* A source that no packet from outside has: its answer goes nowhere, or to another service. TCP in the middle
- * of a connection is not looked up, which would cost a call for each of its packets: two services set on one
- * another answer it once, with a reset. */
+/* A source that no packet from outside has: its answer goes nowhere, or to another service. TCP in
+ * the middle of a connection is not looked up, which would cost a call for each of its packets: two
+ * services set on one another answer it once, with a reset. */
 static __always_inline bool is_martian(struct packet *pkt)
 {
 	__u32 differs = (pkt->src[0] ^ pkt->dst[0]) | (pkt->src[1] ^ pkt->dst[1]) |
@@ -95,8 +96,9 @@ static __always_inline bool same_address6(const void *a, const __u32 *b)
 	return !((word[0] ^ b[0]) | (word[1] ^ b[1]) | (word[2] ^ b[2]) | (word[3] ^ b[3]));
 }
 
-/* Take over the addresses and the protocol of the quoted packet, client and service exchanged: it came back
- * from the backend. Return the length of its IP header; 0: the quote cannot be followed. */
+/* Take over the addresses and the protocol of the quoted packet, client and service exchanged: it
+ * came back from the backend. Return the length of its IP header; 0: the quote cannot be
+ * followed. */
 static __always_inline __u32 quoted_addresses4(struct xdp_md *ctx, struct packet *pkt, __u32 offset)
 {
 	const struct iphdr *ip = header_at(ctx, offset, sizeof(*ip));
@@ -120,7 +122,8 @@ static __always_inline __u32 quoted_addresses6(struct xdp_md *ctx, struct packet
 	return sizeof(*ip);
 }
 
-/* Makes the packet one of the flow that it quotes. False: it quotes none; the packet may be changed. */
+/* Makes the packet one of the flow that it quotes. False: it quotes none; the packet may be
+ * changed. */
 static __always_inline bool follow_quote(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 offset = pkt->l4_offset + sizeof(struct icmp_head), header;
@@ -143,8 +146,8 @@ static __always_inline bool follow_quote(struct xdp_md *ctx, struct packet *pkt)
 	return true;
 }
 
-/* Is there a source route in the options of IPv4 whose end is not reached? The packet is on its way then,
- * and its answer would be sent around (RFC 1122 section 3.2.2.6). */
+/* Is there a source route in the options of IPv4 whose end is not reached? The packet is on its way
+ * then, and its answer would be sent around (RFC 1122 section 3.2.2.6). */
 __noinline int is_on_the_way4(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 at = sizeof(struct iphdr), end;
@@ -175,8 +178,8 @@ __noinline int is_on_the_way4(struct xdp_md *ctx, struct packet *pkt)
 	return at < end;
 }
 
-/* Answers an echo request to a VIP, within the budget. A source-routed packet that is still on its way is passed
- * up: the host knows what to do with it. */
+/* Answers an echo request to a VIP, within the budget. A source-routed packet that is still on its
+ * way is passed up: the host knows what to do with it. */
 static __always_inline int vip_echo(struct xdp_md *ctx, struct packet *pkt)
 {
 	bool options = pkt->family == 4 && pkt->l4_offset != pkt->l3_offset + sizeof(struct iphdr);
@@ -189,8 +192,8 @@ static __always_inline int vip_echo(struct xdp_md *ctx, struct packet *pkt)
 	return answer_echo(ctx, pkt);
 }
 
-/* ICMP that belongs to no service by itself. GO_ON: it follows a flow now, pkt->service says whose; else what
- * becomes of it. */
+/* ICMP that belongs to no service by itself. GO_ON: it follows a flow now, pkt->service says whose;
+ * else what becomes of it. */
 __noinline int vip_icmp(struct xdp_md *ctx, struct packet *pkt)
 {
 	if (!pkt || service_find(pkt, BY_DESTINATION) == NO_SERVICE)

@@ -43,8 +43,8 @@ static __always_inline bool limit_exceeded(struct xdp_md *ctx, const struct poli
 	return bucket_exceeds(ctx, addr, rule, !is_test());
 }
 
-/* Does the packet satisfy the limit of the rule? Charges one that conforms. Global: the verifier follows the places of a
- * bucket once, and of what the ways know it takes little. */
+/* Does the packet satisfy the limit of the rule? Charges one that conforms. Global: the verifier
+ * follows the places of a bucket once, and of what the ways know it takes little. */
 __noinline int limit_holds(struct xdp_md *ctx, __u32 index, __u32 l3, __u32 family)
 {
 	const struct policy_rule *rule = bpf_map_lookup_elem(&rules, &index);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The hosts of the overlay: finds the entry of an address in its lines, and counts a packet for it.
  *
- * common/overlay.h has the layout. A line is searched without branches: which slot has the address cannot be foretold,
- * and a wrong guess throws away what the CPU has begun for the next packets; and to the verifier all slots are one.
+ * common/overlay.h has the layout. A line is searched without branches: which slot has the address
+ * cannot be foretold, and a wrong guess throws away what the CPU has begun for the next packets;
+ * and to the verifier all slots are one.
  *
- * The caller reads the epoch, then an entry, then the epoch again. So the number of shards is read after the epoch, and
- * a line by way of it; and a result depends on what was read for it, also the result that there is no entry. */
+ * The caller reads the epoch, then an entry, then the epoch again. So the number of shards is read
+ * after the epoch, and a line by way of it; and a result depends on what was read for it, also the
+ * result that there is no entry. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -80,7 +82,8 @@ struct {
 	__array(values, struct overlay_shard_times6);
 } times6 SEC(".maps");
 
-/* What is found: kinds in the lowest bits, PAIRED, the slot's number and the shard's. 0: no entry in force. */
+/* What is found: kinds in the lowest bits, PAIRED, the slot's number and the shard's. 0: no entry
+ * in force. */
 #define FOUND_PAIRED OVERLAY_META_PAIRED
 #define FOUND_SLOT   16
 #define FOUND_SHARD  32
@@ -113,8 +116,9 @@ static __always_inline void *value_of(void *maps, __u32 number)
 	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
 }
 
-/* The words of a region that belong to the line with this number, in a shard; NULL if the shard does not have the region.
- * One piece of assembly for the test and the sum, as in MARKER_ELEMENT. */
+/* The words of a region that belong to the line with this number, in a shard; NULL if the shard
+ * does not have the region. One piece of assembly for the test and the sum, as in
+ * MARKER_ELEMENT. */
 #define REGION_LINE(shard, at, end)                       \
 	({                                                \
 		__u64 *line_ = (void *)(shard);           \
@@ -168,7 +172,8 @@ static __always_inline __u64 overlay_time(__u32 family, __u32 shard, __u32 word)
 	return times ? times[BOUND(word, OVERLAY_TIMES4 * OVERLAY_WORDS - 1)] : 0;
 }
 
-/* Is an entry in force that ends, or waits for its epoch? *seen: the expiry, which was written before the meta. */
+/* Is an entry in force that ends, or waits for its epoch? *seen: the expiry, which was written
+ * before the meta. */
 static __always_inline bool is_in_force(__u32 family, __u32 shard, __u32 slot, __u32 meta,
 					__u64 epoch, __u64 *seen)
 {
@@ -182,8 +187,8 @@ static __always_inline bool is_in_force(__u32 family, __u32 shard, __u32 slot, _
 	return bpf_jiffies64() < *seen;
 }
 
-/* A slot that has the address. Where the address has a slot of the other verdict too, both are looked for again, one
- * after the other. */
+/* A slot that has the address. Where the address has a slot of the other verdict too, both are
+ * looked for again, one after the other. */
 static __always_inline __u64 judge(__u32 family, __u32 shard, __u32 slot, __u32 meta, __u32 kinds,
 				   __u64 epoch)
 {
@@ -201,10 +206,10 @@ static __always_inline __u64 judge(__u32 family, __u32 shard, __u32 slot, __u32 
 	return AFTER(0ull, seen);
 }
 
-/* ---- one entry among the slots of an address --------------------------------------------------------- */
+/* ---- one entry among the slots of an address ------------------------------------------------- */
 
-/* The place + OVERLAY_LINE4 of the first slot that has the address and one of the kinds; 0: none has. Without a branch:
- * the verifier would follow each place to the end. */
+/* The place + OVERLAY_LINE4 of the first slot that has the address and one of the kinds; 0: none
+ * has. Without a branch: the verifier would follow each place to the end. */
 static __always_inline __u64 scan4(const struct overlay_line4 *line, __u32 addr, __u32 kinds)
 {
 	__u64 place = 0;
@@ -236,7 +241,8 @@ static __always_inline __u64 scan6(const struct overlay_line6 *line, __u64 high,
 	return place;
 }
 
-/* The entry in force of an IPv4 address (network order) among the kinds, which are of one direction. */
+/* The entry in force of an IPv4 address (network order) among the kinds, which are of one
+ * direction. */
 __noinline __u64 overlay_find4(__u32 addr, __u32 kinds, __u64 epoch)
 {
 	const struct knobs *k = knobs_after(epoch);
@@ -295,13 +301,14 @@ __noinline __u64 overlay_find6(__u64 high, __u64 low, __u32 kinds, __u64 epoch)
 		     epoch);
 }
 
-/* ---- the usual entry: the only slot of its address, in the first line ---------------------------------- */
+/* ---- the usual entry: the only slot of its address, in the first line ------------------------ */
 
 /* What a look into the first line tells. */
 struct line_host {
 	__u64 found;
 	__u64 *counter; /* the small one of this CPU; NULL: it is looked up */
-	__u64 absent; /* where none is found: what was read in the line, without which the compiler knows no 0 */
+	/* where none is found: what was read in the line, without which the compiler knows no 0 */
+	__u64 absent;
 	bool ask; /* it takes more than that: overlay_find4 or overlay_find6 */
 };
 
@@ -332,9 +339,9 @@ static __always_inline struct line_host host_at(__u32 family, __u32 shard, __u32
 		ones_;                                                            \
 	})
 
-/* The ones of the slot that has the address; 0: none has it. Where several have it those of one of them.
- * Without a branch for each slot: which place it is cannot be foretold, but whether there is one can, and then the
- * counters are on their way before the line is there. */
+/* The ones of the slot that has the address; 0: none has it. Where several have it those of one of
+ * them. Without a branch for each slot: which place it is cannot be foretold, but whether there is
+ * one can, and then the counters are on their way before the line is there. */
 static __always_inline __u64 ones4(const struct overlay_line4 *line, __u32 addr)
 {
 	_Static_assert(OVERLAY_LINE4 == 8, "each slot is written out");
@@ -343,8 +350,9 @@ static __always_inline __u64 ones4(const struct overlay_line4 *line, __u32 addr)
 	       SLOT_ONES(line, 6, addr) | SLOT_ONES(line, 7, addr);
 }
 
-/* Slot n, of 3 n + 2 ones. They are a power of two less 1, so the product is the factor moved up by 3 n + 2 bits, less the
- * factor: its digits of 3 bits are such that the one which then is at bit 29 is n. */
+/* Slot n, of 3 n + 2 ones. They are a power of two less 1, so the product is the factor moved up by
+ * 3 n + 2 bits, less the factor: its digits of 3 bits are such that the one which then is at bit 29
+ * is n. */
 #define PLACE_FACTOR 0x14e5dd9
 #define PLACE_SHIFT  29
 
@@ -417,7 +425,7 @@ static __always_inline struct line_host look6(__u64 high, __u64 low, __u32 kinds
 	return host_at(1, shard, index, place, meta, counters);
 }
 
-/* ---- counters --------------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 /* A word of a region of the shard. */
 static __always_inline __u64 *region_word(__u32 family, __u32 shard, __u32 slot, __u32 region)
@@ -458,8 +466,9 @@ static __always_inline __u64 heard_now(void)
 	return bpf_jiffies64() >> OVERLAY_HEARD_UNIT << OVERLAY_SMALL_HEARD;
 }
 
-/* A packet on a CPU without small counters. When the entry was heard is in the word of CPU 0, which changes it without
- * an atomic: that CPU or this one writes the whole word, and a count is never lost. */
+/* A packet on a CPU without small counters. When the entry was heard is in the word of CPU 0, which
+ * changes it without an atomic: that CPU or this one writes the whole word, and a count is never
+ * lost. */
 __noinline int overlay_count_late(__u32 family, __u64 found, __u32 bytes)
 {
 	const __u64 counts = (1ull << OVERLAY_SMALL_HEARD) - 1;

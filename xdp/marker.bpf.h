@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Constants that user space writes into the instructions before a load.
  *
- * The verifier knows their values and removes the code that they switch off, as with read-only data; unlike that they
- * cost no load, and a table's address costs no look-up. The number of a marker is a constant once everything is
- * inlined: MARK_TABLES + SIDE_CONSTANT(side, H4_SEED). */
+ * The verifier knows their values and removes the code that they switch off, as with read-only
+ * data; unlike that they cost no load, and a table's address costs no look-up. The number of a
+ * marker is a constant once everything is inlined: MARK_TABLES + SIDE_CONSTANT(side, H4_SEED). */
 #pragma once
 
 #include <linux/types.h>
@@ -13,8 +13,8 @@
 
 #include "common/markers.h"
 
-/* Its number, __u64. Volatile: one instruction where it is used costs less than a register or the stack in between, and
- * goes with the code that the verifier removes. */
+/* Its number, __u64. Volatile: one instruction where it is used costs less than a register or the
+ * stack in between, and goes with the code that the verifier removes. */
 #define MARKER(number)                                                     \
 	({                                                                 \
 		__u64 marker_;                                             \
@@ -24,8 +24,9 @@
 			     : "i"(MARKER_MAGIC << 32 | (__u32)(number))); \
 		marker_;                                                   \
 	})
-/* Is its number `value`? User space makes a jump that is always taken of it, or none at all: unlike a comparison it
- * costs nothing where it does not jump. The program goes straight on where the number is another one. */
+/* Is its number `value`? User space makes a jump that is always taken of it, or none at all: unlike
+ * a comparison it costs nothing where it does not jump. The program goes straight on where the
+ * number is another one. */
 static __always_inline bool marker_is(const int number, const int value)
 {
 	asm goto("if r10 == %0 goto %l[yes]" : : "i"(MARKER_JUMP(number, value)) : : yes);
@@ -37,8 +38,9 @@ yes:
 /* Its address. What is written there through a cast must not be frozen. */
 #define MARKER_PTR(number) ((const __u8 *)MARKER(number))
 
-/* The element `index` of a table of `type`, or NULL where the table does not have so many. One piece: kernel 6.1 does
- * not connect a number with its copy on the stack, so the compiler must not come between the test and the sum. */
+/* The element `index` of a table of `type`, or NULL where the table does not have so many. One
+ * piece: kernel 6.1 does not connect a number with its copy on the stack, so the compiler must not
+ * come between the test and the sum. */
 #define MARKER_ELEMENT(type, table, count, index)             \
 	({                                                    \
 		type *element_ = (type *)MARKER_PTR(table);   \

@@ -4,8 +4,8 @@
 
 #include "xdp/tables.bpf.h"
 
-/* The rows by field. Only those of fields that the matrix uses are set and looked at. With one word of rules their
- * AND is all there is to know. */
+/* The rows by field. Only those of fields that the matrix uses are set and looked at. With one word
+ * of rules their AND is all there is to know. */
 struct matrix {
 	const __u64 *row[POLICY_FIELDS];
 	__u64 word;
@@ -34,8 +34,8 @@ static __always_inline __u64 matrix_and(const struct matrix *m, const int field,
 	return matrix_uses(NULL, MATRIX_RULES, field) ? word & m->row[field][place] : word;
 }
 
-/* Word `place` of the AND of the rows of all fields; more than one word of rules. Written out: the number of a marker
- * must be a constant before loops are unrolled. */
+/* Word `place` of the AND of the rows of all fields; more than one word of rules. Written out: the
+ * number of a marker must be a constant before loops are unrolled. */
 static __always_inline __u64 matrix_word(const struct matrix *m, __u32 place)
 {
 	__u64 word = ~0ull;

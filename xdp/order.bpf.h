@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Two reads in the order in which they are written, on machines that reorder reads.
  *
- * x86 keeps the order of reads, arm64 does not: neither a test nor a call between two reads orders them there. A program
- * orders them by what Linux relies on itself (Documentation/memory-barriers.txt; tools/memory-model/Documentation/
- * explanation.txt, "Dependency Relations" and "Preserved Program Order"):
+ * x86 keeps the order of reads, arm64 does not: neither a test nor a call between two reads orders
+ * them there. A program orders them by what Linux relies on itself
+ * (Documentation/memory-barriers.txt; tools/memory-model/Documentation/ explanation.txt,
+ * "Dependency Relations" and "Preserved Program Order"):
  *
- * - An address dependency: a read comes after another one whose value its address is computed from, even if the value
- *   does not matter for the result. A compiler could see that it does not matter; the JIT translates each instruction.
- * - A value-returning atomic operation is a full barrier (Documentation/atomic_t.txt, "ORDERING"). BPF has no cheaper
- *   one on kernels before 6.15.
+ * - An address dependency: a read comes after another one whose value its address is computed from,
+ *   even if the value does not matter for the result. A compiler could see that it does not matter;
+ *   the JIT translates each instruction.
+ * - A value-returning atomic operation is a full barrier (Documentation/atomic_t.txt, "ORDERING").
+ *   BPF has no cheaper one on kernels before 6.15.
  *
  * A control dependency orders no reads. On x86 user space removes all of this from the programs. */
 #pragma once
@@ -18,8 +20,8 @@
 
 #include "xdp/marker.bpf.h"
 
-/* `value`, from which addresses are computed: what is read there is read after `seen` was. One piece, which
- * ctl/datapath/markers.c replaces as a whole. */
+/* `value`, from which addresses are computed: what is read there is read after `seen` was. One
+ * piece, which ctl/datapath/markers.c replaces as a whole. */
 #define AFTER(value, seen)                                             \
 	({                                                             \
 		typeof(value) after_ = (value);                        \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Headers of a packet on its way to a backend, written in pieces of four and eight bytes.
  *
- * Functions on values, and on pointers into the frame whose bytes the caller has checked. They know neither struct
- * packet nor a map but the element of the backend, so that every program which reads packets can use them. */
+ * Functions on values, and on pointers into the frame whose bytes the caller has checked. They know
+ * neither struct packet nor a map but the element of the backend, so that every program which reads
+ * packets can use them. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -68,7 +69,7 @@ static __always_inline __u8 outer_proto(__u32 family, __u32 mode)
 	return mode == SERVICE_GUE ? IPPROTO_UDP : family == 4 ? IPPROTO_IPIP : IPPROTO_IPV6;
 }
 
-/* ---- one hop less ------------------------------------------------------------------------------- */
+/* ---- one hop less ---------------------------------------------------------------------------- */
 
 /* Return the type of service or traffic class. The checksum of IPv4 follows (RFC 1624). */
 static __always_inline __u8 hop_less4(struct iphdr *ip)
@@ -86,7 +87,7 @@ static __always_inline __u8 hop_less6(struct ipv6hdr *ip)
 	return bpf_ntohs(*(const __be16 *)ip) >> 4 & 0xff;
 }
 
-/* ---- link --------------------------------------------------------------------------------------- */
+/* ---- link ------------------------------------------------------------------------------------ */
 
 static __always_inline __u32 link_bytes(__u32 vlan)
 {
@@ -111,7 +112,7 @@ static __always_inline void write_link(void *frame, const struct backend *to, __
 	}
 }
 
-/* ---- outer addresses ---------------------------------------------------------------------------- */
+/* ---- outer addresses ------------------------------------------------------------------------- */
 
 /* Which of the last 32 bits of the source are drawn: network order. */
 static __always_inline __u32 source_drawn(const struct backend *to, __u32 bits)
@@ -142,7 +143,7 @@ static __always_inline void outer_source6(__u64 hash, const struct backend *to, 
 	ret[3] |= source_bits(hash, to, 128);
 }
 
-/* ---- tunnels ------------------------------------------------------------------------------------ */
+/* ---- tunnels --------------------------------------------------------------------------------- */
 
 static __always_inline __u16 gue_port(__u64 hash)
 {
@@ -158,8 +159,8 @@ static __always_inline __u16 outer_check(__u64 sum)
 	return ~sum;
 }
 
-/* IPv4 at `at`; more: bytes between it and the packet. The identification has no meaning with DF (RFC 6864). What never
- * changes in the checksum is in the element of the backend. */
+/* IPv4 at `at`; more: bytes between it and the packet. The identification has no meaning with DF
+ * (RFC 6864). What never changes in the checksum is in the element of the backend. */
 static __always_inline void write_outer4(void *at, const struct backend *to, struct outer o,
 					 __u32 more)
 {
@@ -197,7 +198,8 @@ static __always_inline void write_gue(void *at, struct outer o, __u16 check)
 	put8(at, BYTES8(BYTES4(gue_port(o.hash), bpf_htons(DECAP_PORT)), BYTES4(length, check)));
 }
 
-/* Of GUE over IPv6, which must have one (RFC 8200 section 8.1). The packet inside has been summed up. */
+/* Of GUE over IPv6, which must have one (RFC 8200 section 8.1). The packet inside has been summed
+ * up. */
 static __always_inline __u16 gue_check6(const struct backend *to, struct outer o)
 {
 	__u64 length = bpf_htons(sizeof(struct udphdr) + o.length);

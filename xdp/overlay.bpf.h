@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Stage "overlay": looks up the entries of `weir block` and `weir allow`.
  *
- * Any allow, host or prefix, beats any block. Only the kinds of entries that exist are looked up. overlay4 and
- * overlay6 decide by the hosts, for packets that no prefix is near; overlay() decides all. */
+ * Any allow, host or prefix, beats any block. Only the kinds of entries that exist are looked up.
+ * overlay4 and overlay6 decide by the hosts, for packets that no prefix is near; overlay() decides
+ * all. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -148,7 +149,7 @@ static __always_inline bool net_decides(const struct overlay_addr *a, int family
 #define WANT_NETS(family)  (((family) == 4 ? OVERLAY_NETS4 : OVERLAY_NETS6) * 15)
 #define FOUND_ALLOW(found) ((found)&OVERLAY_KINDS_ALLOW)
 
-/* ---- hosts alone ------------------------------------------------------------------------------------ */
+/* ---- hosts alone ----------------------------------------------------------------------------- */
 
 static __always_inline void hit_host(const struct line_host *h, int family, __u32 bytes)
 {
@@ -160,7 +161,8 @@ static __always_inline void hit_host(const struct line_host *h, int family, __u3
 		overlay_count(family == 6, h->found, bytes);
 }
 
-/* What the entry decides, counted. An allowed packet may be for a service: nothing is counted before that is known. */
+/* What the entry decides, counted. An allowed packet may be for a service: nothing is counted
+ * before that is known. */
 static __always_inline int decided_by(const struct line_host *h, int family, int block,
 				      __u32 length)
 {
@@ -204,9 +206,10 @@ static __always_inline int decide_sides(const struct overlay_ends *ends, int fam
 	return decided_by(&h, family, from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO, length);
 }
 
-/* One reading of the epoch decides the whole packet: a commit in the middle of it must not let it fall between two
- * entries. The epoch is read before the kinds that exist, and those before the entries: as the command writes them, the
- * other way round. And it is read again after all of them. */
+/* One reading of the epoch decides the whole packet: a commit in the middle of it must not let it
+ * fall between two entries. The epoch is read before the kinds that exist, and those before the
+ * entries: as the command writes them, the other way round. And it is read again after all of
+ * them. */
 static __always_inline int decide_hosts(const struct overlay_ends *ends, int family, __u32 length)
 {
 	__u64 epoch = epoch_now();
@@ -230,8 +233,9 @@ static __always_inline int decide_hosts(const struct overlay_ends *ends, int fam
 	return GO_ON;
 }
 
-/* The short ways: REASON_PASS_ALLOW or REASON_DROP_BLOCK_*, counted; GO_ON: no entry is in force; OVERLAY_ASK: the
- * packet is one for overlay(). Addresses are those of struct overlay_addr, length is that of the IP packet. */
+/* The short ways: REASON_PASS_ALLOW or REASON_DROP_BLOCK_*, counted; GO_ON: no entry is in force;
+ * OVERLAY_ASK: the packet is one for overlay(). Addresses are those of struct overlay_addr, length
+ * is that of the IP packet. */
 __noinline int overlay4(__u32 src, __u32 dst, __u32 length)
 {
 	const struct overlay_ends ends = {{0, src}, {0, dst}};
@@ -246,7 +250,7 @@ __noinline int overlay6(__u64 src_high, __u64 src_low, __u64 dst_high, __u64 dst
 	return decide_hosts(&ends, 6, length);
 }
 
-/* ---- all entries ------------------------------------------------------------------------------------ */
+/* ---- all entries ----------------------------------------------------------------------------- */
 
 /* By all entries. A host counts before a prefix. */
 static __always_inline int decide_all(const struct overlay_ends *ends, int family, __u64 epoch,
@@ -302,9 +306,9 @@ static __always_inline void hit(const struct overlay_found *found, int family, _
 	}
 }
 
-/* The whole overlay. A commit between the reading of the epoch and the look-ups, some of which may have met what the
- * command did after it: once more, with the new epoch. No address orders what the helper reads in a trie, so there are
- * barriers. */
+/* The whole overlay. A commit between the reading of the epoch and the look-ups, some of which may
+ * have met what the command did after it: once more, with the new epoch. No address orders what the
+ * helper reads in a trie, so there are barriers. */
 static __always_inline int overlay_whole(struct packet *pkt, int family,
 					 const struct overlay_ends *ends)
 {

@@ -37,26 +37,31 @@ struct packet {
 	__u8 icmp_type, icmp_code;
 	__u8 ttl, dscp;
 	__u8 fragment_header; /* IPv6: a fragment header was there, also of an atomic fragment */
-	__u8 iface; /* number of the interface in the policy + 1; 0: not named there, or the policy names none */
+	/* number of the interface in the policy + 1; 0: not named there, or the policy names
+	 * none */
+	__u8 iface;
 	__u8 tcp_header;        /* bytes */
 	__u32 tcp_seq, tcp_ack; /* network order, for reject */
 	__u32 sctp_tag;     /* 0: the packet is an INIT and nothing else (RFC 9260 section 8.5.1) */
 	__u8 neighbour;     /* IPv6 neighbour discovery that came from this link */
 	__u8 source_routed; /* IPv6: a routing header whose end is not reached */
 	__u8 only_service;  /* dropped by default unless it goes to a backend */
-	__u8 quoted; /* an ICMP error: addresses and ports are those of the flow it quotes, its client as source */
+	/* an ICMP error: addresses and ports are those of the flow it quotes, its client as
+	 * source */
+	__u8 quoted;
 	__u8 verdict;  /* XDP_TX or XDP_REDIRECT, once it is on its way to a backend */
 	__s32 service; /* that it belongs to; NO_SERVICE */
 	__s32 passed;  /* the reason that let it pass before */
 	__u32 row;     /* of an address, on its way through the map: see classify */
-	__u32 dropped_by; /* index of the counter of the rule that does not let it pass, and 1; 0: none */
+	/* index of the counter of the rule that does not let it pass, and 1; 0: none */
+	__u32 dropped_by;
 };
 
 #define NO_SERVICE (-1)
 
-/* The packet in hand. In a map and not on the stack: what the verifier reads from there it knows nothing about,
- * so all the paths through the headers become one, where a call would cost more than the whole look-up.
- * No program interrupts another one on its CPU. */
+/* The packet in hand. In a map and not on the stack: what the verifier reads from there it knows
+ * nothing about, so all the paths through the headers become one, where a call would cost more than
+ * the whole look-up. No program interrupts another one on its CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

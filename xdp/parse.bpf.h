@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "parse": reads the headers of a frame into struct packet, or returns the reason why it is malformed.
+/* Stage "parse": reads the headers of a frame into struct packet, or returns the reason why it is
+ * malformed.
  *
  * Loops over the packet are in global functions: the verifier checks those once, and the common
  * packet (no tag, no extension header) does not pay the call. */
@@ -26,7 +27,8 @@ struct vlan_tag {
 /* RFC 8200 section 4: the part all extension headers have in common. */
 struct ip6_ext {
 	__u8 next;
-	__u8 length; /* in 8 bytes, not counting the first 8; a reserved byte in the fragment header */
+	/* in 8 bytes, not counting the first 8; a reserved byte in the fragment header */
+	__u8 length;
 	__be16 fragment; /* offset in 8 bytes << 3 | reserved << 1 | more */
 	__be32 id;
 };
@@ -51,8 +53,8 @@ struct sctp_head {
 #define L3_OFFSET_MAX 31
 #define L4_OFFSET_MAX 16639
 
-/* A header that ends beyond the linear part: the packet is too short, or it is long and its driver put
- * headers into a second buffer, which Weir does not follow. */
+/* A header that ends beyond the linear part: the packet is too short, or it is long and its driver
+ * put headers into a second buffer, which Weir does not follow. */
 static __noinline int too_short(struct xdp_md *ctx, __u32 need, int reason)
 {
 	return bpf_xdp_get_buff_len(ctx) >= need ? REASON_DROP_NONLINEAR : reason;
@@ -63,8 +65,8 @@ static __always_inline void *header_at(const struct xdp_md *ctx, __u32 offset, _
 {
 	void *header = (void *)(long)ctx->data + offset;
 
-	/* One register for the check and every access: the verifier does not see that a pointer that
-	 * is computed again is the same. */
+	/* One register for the check and every access: the verifier does not see that a pointer
+	 * that is computed again is the same. */
 	asm volatile("" : "+r"(header));
 	return header + size > (void *)(long)ctx->data_end ? NULL : header;
 }
@@ -101,7 +103,8 @@ __noinline int parse_tags(struct xdp_md *ctx, struct packet *pkt)
 	return REASON_DROP_VLAN_DEEP;
 }
 
-/* Is there an IP packet of `length` bytes at l3_offset? Most packets are linear: then it costs nothing. */
+/* Is there an IP packet of `length` bytes at l3_offset? Most packets are linear: then it costs
+ * nothing. */
 static __always_inline bool frame_holds(struct xdp_md *ctx, const struct packet *pkt, __u32 length)
 {
 	__u32 end = pkt->l3_offset + length;
@@ -109,8 +112,9 @@ static __always_inline bool frame_holds(struct xdp_md *ctx, const struct packet 
 	return end <= ctx->data_end - ctx->data || end <= bpf_xdp_get_buff_len(ctx);
 }
 
-/* Bytes of the frame from `offset` on where the kernel has merged packets beyond what a length field can say
- * (BIG TCP), which it leaves zero then; 0: this is no such frame. Defined beside the program (generic.bpf.h). */
+/* Bytes of the frame from `offset` on where the kernel has merged packets beyond what a length
+ * field can say (BIG TCP), which it leaves zero then; 0: this is no such frame. Defined beside the
+ * program (generic.bpf.h). */
 __noinline int merged_bytes(struct xdp_md *ctx, __u32 offset);
 
 static __always_inline __u32 merged4(struct xdp_md *ctx, const struct iphdr *ip, __u32 l3)
@@ -208,7 +212,8 @@ static __always_inline int parse_ip6_fragment(struct packet *pkt, const struct i
 	return parse_fragment(pkt, fragment & ~7, fragment & 1, pkt->end - offset - sizeof(*ext));
 }
 
-/* Walks the extension headers from l4_offset on. AH and ESP end the walk: they are protocols here. */
+/* Walks the extension headers from l4_offset on. AH and ESP end the walk: they are protocols
+ * here. */
 __noinline int parse_extensions(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 offset;
@@ -349,8 +354,8 @@ static __always_inline int parse_sctp(struct xdp_md *ctx, struct packet *pkt)
 	return GO_ON;
 }
 
-/* RFC 4861 section 7.1: types 133-136 (137 is a redirect, which a filter may well want to stop), hop
- * limit 255, and RFC 6980: never in a fragment. */
+/* RFC 4861 section 7.1: types 133-136 (137 is a redirect, which a filter may well want to stop),
+ * hop limit 255, and RFC 6980: never in a fragment. */
 static __always_inline bool is_neighbour(const struct packet *pkt)
 {
 	return pkt->family == 6 && pkt->icmp_type >= 133 && pkt->icmp_type <= 136 &&

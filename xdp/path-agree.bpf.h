@@ -2,10 +2,10 @@
 /* When several notices of routers agree that a path carries less than a single notice may claim.
  *
  * One forged notice must not take a protocol from a backend whose packets may not be shorter: QUIC
- * (RFC 9000 section 14.1), IPv6 (RFC 8200 section 5). So a notice of a smaller size counts only if it
- * quotes a flow with a living pin to the backend. The third flow within a minute decides; the largest
- * of the three sizes counts. A sender that sees no packets does not know what to quote; a client with
- * three pinned connections can still do it (docs/balancer.md). */
+ * (RFC 9000 section 14.1), IPv6 (RFC 8200 section 5). So a notice of a smaller size counts only if
+ * it quotes a flow with a living pin to the backend. The third flow within a minute decides; the
+ * largest of the three sizes counts. A sender that sees no packets does not know what to quote; a
+ * client with three pinned connections can still do it (docs/balancer.md). */
 #pragma once
 
 #include <linux/bpf.h>
@@ -14,8 +14,8 @@
 
 #include "xdp/pins.bpf.h"
 
-/* By number of the backend: what the flows so far said, {mtu 16, flow 16, flow 16, time 16}; a flow is a part of its
- * hash, 0: none. */
+/* By number of the backend: what the flows so far said, {mtu 16, flow 16, flow 16, time 16}; a flow
+ * is a part of its hash, 0: none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -47,8 +47,8 @@ static __always_inline __u64 vote_pack(__u64 mtu, __u64 first, __u64 second, __u
 	return mtu << 48 | first << 32 | second << 16 | (time & 0xffff);
 }
 
-/* A notice of {mtu, proto} quotes the flow with this hash of its tuple. The size that its third flow agrees to; 0: not
- * yet. Global: verified once. */
+/* A notice of {mtu, proto} quotes the flow with this hash of its tuple. The size that its third
+ * flow agrees to; 0: not yet. Global: verified once. */
 __noinline int path_agree(__u32 service, __u32 backend, __u64 hash, __u32 said)
 {
 	const struct service *s = service_at(service);

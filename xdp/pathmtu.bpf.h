@@ -6,9 +6,9 @@
  *
  * Anyone can send such an error, so it must quote a packet that Weir sends: from the outer source
  * of a backend, to that backend, in the mode of a service, for a VIP and ports of that service,
- * from the port of GUE that its hash gives. A size is not believed if it is not below the size of the
- * packet or the MTU of the egress, or for a second time within a tick, nor if it leaves less than
- * SERVICE_INNER_MIN bytes inside the tunnel, unless notices about several flows agree
+ * from the port of GUE that its hash gives. A size is not believed if it is not below the size of
+ * the packet or the MTU of the egress, or for a second time within a tick, nor if it leaves less
+ * than SERVICE_INNER_MIN bytes inside the tunnel, unless notices about several flows agree
  * (path-agree.bpf.h). A quote that ends before the ports (RFC 792 asks for eight bytes) only lowers
  * the path MTU. */
 #pragma once
@@ -75,7 +75,8 @@ static __always_inline const void *quoted_at(struct xdp_md *ctx, const struct pa
 								  : header_at(ctx, offset, size);
 }
 
-/* The outer header, as write_outer4() and write_outer6() make it; the protocol in it, 0: it is not ours. */
+/* The outer header, as write_outer4() and write_outer6() make it; the protocol in it, 0: it is not
+ * ours. */
 static __always_inline __u8 quoted_outer4(struct xdp_md *ctx, const struct packet *pkt,
 					  struct path_quote *q)
 {
@@ -129,8 +130,8 @@ static __always_inline bool quoted_tunnel(struct xdp_md *ctx, const struct packe
 	       bpf_ntohs(udp->len) + q->outer == q->length + sizeof(*udp);
 }
 
-/* Addresses and protocol of the packet inside; how long its header is, 0: it is not quoted, or there is
- * something between it and the ports. */
+/* Addresses and protocol of the packet inside; how long its header is, 0: it is not quoted, or
+ * there is something between it and the ports. */
 static __always_inline __u32 quoted_inner4(struct xdp_md *ctx, const struct packet *pkt,
 					   struct path_quote *q)
 {
@@ -162,7 +163,8 @@ static __always_inline __u32 quoted_inner6(struct xdp_md *ctx, const struct pack
 	return sizeof(*ip);
 }
 
-/* The first bytes inside say the version and, two of them, the length: all that a short quote has. */
+/* The first bytes inside say the version and, two of them, the length: all that a short quote
+ * has. */
 static __always_inline bool quoted_begin(struct xdp_md *ctx, const struct packet *pkt,
 					 struct path_quote *q)
 {
@@ -222,8 +224,8 @@ static __always_inline bool quoted_take(struct xdp_md *ctx, const struct packet 
 		 (q->source[2] ^ pkt->dst[2]) | (q->source[3] ^ pkt->dst[3]));
 }
 
-/* Could the source be one that we give packets to this backend? With `hash`, where the flow is known: is it
- * the one that we gave this packet? */
+/* Could the source be one that we give packets to this backend? With `hash`, where the flow is
+ * known: is it the one that we gave this packet? */
 static __always_inline bool source_is_ours(const struct path_quote *q, const struct backend *to,
 					   bool known, __u64 hash)
 {
@@ -256,8 +258,8 @@ static __always_inline __u32 path_least(const struct path_quote *q)
 	return SERVICE_INNER_MIN + q->outer;
 }
 
-/* Believes the router, or not: then 0. Returns what the way carries from now on. A packet that is quoted may be
- * longer than any that we sent: routers merge packets of a flow (GRO). */
+/* Believes the router, or not: then 0. Returns what the way carries from now on. A packet that is
+ * quoted may be longer than any that we sent: routers merge packets of a flow (GRO). */
 __noinline int path_lower(struct path_quote *q, __u32 service, __u32 backend, __u32 least)
 {
 	const struct service *s = service_at(service);
@@ -331,7 +333,8 @@ __noinline int path_lower_all(struct path_quote *q)
 	return 0;
 }
 
-/* The number of the backend that the packet inside was for; BACKEND_NONE: the quote is no packet of ours. */
+/* The number of the backend that the packet inside was for; BACKEND_NONE: the quote is no packet of
+ * ours. */
 static __always_inline __u32 path_backend(struct path_quote *q, const struct service *s)
 {
 	const struct tunnel_end *end = bpf_map_lookup_elem(&tunnels, &q->key);
@@ -362,8 +365,8 @@ static __always_inline bool path_strip(struct xdp_md *ctx, const struct packet *
 	       !bpf_xdp_store_bytes(ctx, l2 - sizeof(ethertype), &ethertype, sizeof(ethertype));
 }
 
-/* The notice becomes one for the client, and goes back to the router that sent it: where the answers of
- * backends find their way, this one does. */
+/* The notice becomes one for the client, and goes back to the router that sent it: where the
+ * answers of backends find their way, this one does. */
 __noinline int path_tell(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
 {
 	struct path_quote *q = path_quote_get();
@@ -380,8 +383,8 @@ __noinline int path_tell(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
 									     : REASON_DROP_FORWARD;
 }
 
-/* What the client is to be told that the way carries; 0: nothing, as it is not about a packet of ours, or one
- * that cannot be followed back to a client. */
+/* What the client is to be told that the way carries; 0: nothing, as it is not about a packet of
+ * ours, or one that cannot be followed back to a client. */
 __noinline int path_learn(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct path_quote *q = path_quote_get();

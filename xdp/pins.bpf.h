@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Selects the backend of a packet: by the slot of its flow and, while the slot changes, by the pin of the flow.
+/* Selects the backend of a packet: by the slot of its flow and, while the slot changes, by the pin
+ * of the flow.
  *
  * docs/ring.md has the table and the rules of pins. */
 #pragma once
@@ -84,8 +85,8 @@ static __always_inline struct pin_bucket *bucket_at(const struct service *s, __u
 	return table ? bpf_map_lookup_elem(table, &bucket) : NULL;
 }
 
-/* How early a pin has to make room: who is worth least first, then the older; before them all a place that is
- * free or whose pin does not live. */
+/* How early a pin has to make room: who is worth least first, then the older; before them all a
+ * place that is free or whose pin does not live. */
 static __always_inline __u64 pin_rank(const struct service *s, __u64 pin, __u32 time)
 {
 	const __u64 last = (1ull << (PIN_TIME_BITS + PIN_LEVEL_BITS + 1)) - 1;
@@ -150,7 +151,8 @@ static __always_inline void pin_store(const struct service *s, struct pin_bucket
 		service_tally(s->id, SERVICE_UNPINNED);
 }
 
-/* It differs from the flow by backend, level and time, which are not all zero: a free place is no flow's. */
+/* It differs from the flow by backend, level and time, which are not all zero: a free place is no
+ * flow's. */
 static __always_inline bool pin_is_of(__u64 pin, __u32 flow)
 {
 	return (pin ^ (__u64)flow << PIN_FLOW_SHIFT) - 1 < ~0u;
@@ -181,8 +183,9 @@ static __always_inline __u64 pin_find(const struct service *s, struct pin_bucket
 	return 0;
 }
 
-/* Its connection has ended, or as good as: a packet that opens begins another one. One that speaks must not be
- * cut by a SYN that anybody can forge; but one whose backend is failing hardly speaks. */
+/* Its connection has ended, or as good as: a packet that opens begins another one. One that speaks
+ * must not be cut by a SYN that anybody can forge; but one whose backend is failing hardly
+ * speaks. */
 static __always_inline bool is_given_up(const struct service *s, __u64 pin, __u32 time,
 					enum backend_state state)
 {
@@ -197,8 +200,8 @@ static __always_inline enum pin_level level_after(enum pin_level level, enum flo
 	return event == FLOW_OPENS || level == PIN_CLOSED ? level : PIN_TALKS;
 }
 
-/* A pin that only becomes younger is written when it is no longer fresh by the shortest life that counts: a flow that
- * may open again by its linger too. */
+/* A pin that only becomes younger is written when it is no longer fresh by the shortest life that
+ * counts: a flow that may open again by its linger too. */
 static __always_inline bool is_due(const struct service *s, __u64 old, __u64 new, __u32 time,
 				   bool udp)
 {
@@ -209,17 +212,17 @@ static __always_inline bool is_due(const struct service *s, __u64 old, __u64 new
 	return old != new &&pin_age(old, time) >= pin_fresh(life);
 }
 
-/* Where a packet goes, and what becomes of its flow's pin: the lower half of a pin, of which only the backend counts
- * where none is written, and bits. It is decided first and written last: in between a program may leave the packet
- * to another one. 0: the service never had a backend. */
+/* Where a packet goes, and what becomes of its flow's pin: the lower half of a pin, of which only
+ * the backend counts where none is written, and bits. It is decided first and written last: in
+ * between a program may leave the packet to another one. 0: the service never had a backend. */
 #define CHOICE_SHIFT    32           /* above it are bits of what is written */
 #define CHOICE_STORE    (1ull << 32) /* the flow has no pin and gets this one */
 #define CHOICE_UPDATE   (1ull << 33) /* the pin of the flow becomes this one */
 #define CHOICE_REOPENED (1ull << 34) /* events, to be counted */
 #define CHOICE_MOVED    (1ull << 35)
 
-/* The flow was heard. Moves it to the owner when its backend is down, and when it is another connection that
- * opens. */
+/* The flow was heard. Moves it to the owner when its backend is down, and when it is another
+ * connection that opens. */
 static __always_inline __u64 pin_follow(const struct service *s, __u64 pin, __u32 heard,
 					__u32 owner, __u32 time)
 {
@@ -252,8 +255,8 @@ static __always_inline enum pin_level first_level(enum flow_event event)
 	return event == FLOW_OPENS ? PIN_HALF : event == FLOW_CLOSES ? PIN_CLOSED : PIN_FOUND;
 }
 
-/* A slot that is not stable. hash: of the flow's tuple; heard: its event, HEARD_UDP; *ret_pin: the pin of the flow that
- * was found. Global, because it is verified once for all who ask. */
+/* A slot that is not stable. hash: of the flow's tuple; heard: its event, HEARD_UDP; *ret_pin: the
+ * pin of the flow that was found. Global, because it is verified once for all who ask. */
 __noinline __u64 choose_unstable(__u32 service, __u64 slot, __u64 hash, __u32 heard, __u64 *ret_pin)
 {
 	const struct service *s = service_at(service);
@@ -322,8 +325,8 @@ static __always_inline void test_slot(__u32 index, __u64 slot)
 	}
 }
 
-/* The number of the packet's backend; BACKEND_NONE: the service never had one. *ret_hash: of the flow, as
- * its service hashes. */
+/* The number of the packet's backend; BACKEND_NONE: the service never had one. *ret_hash: of the
+ * flow, as its service hashes. */
 static __always_inline __u32 choose(struct packet *pkt, const struct service *s, __u64 *ret_hash)
 {
 	bool source = s->hash == SERVICE_HASH_SOURCE;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The pipeline: one packet through all stages.
 //
-// Two programs know the way of a packet. `weir_short` reads what most packets are; it leaves all others to
-// `weir_policy`, the general program, which reads any frame. `weir_balance` continues with packets of services.
+// Two programs know the way of a packet. `weir_short` reads what most packets are; it leaves all
+// others to `weir_policy`, the general program, which reads any frame. `weir_balance` continues
+// with packets of services.
 //
 // Every policy is an instance of this object, loaded around its own tables. The features that it
 // does not use are switched off by markers and in `policy`.

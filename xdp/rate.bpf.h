@@ -2,7 +2,8 @@
 /* Rate limits by GCRA (ATM Forum TM 4.1 section 4.4.2, ITU-T I.371).
  *
  * A limit is one theoretical arrival time for a rule, or one for each address in lines of five,
- * changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. Both outlive the policy: ctl/datapath/rates.h. */
+ * changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. Both outlive the policy:
+ * ctl/datapath/rates.h. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -153,8 +154,8 @@ static __always_inline int bucket_find(const struct policy_bucket_line *line, __
 	return bucket_idlest(line, now);
 }
 
-/* Writes a bucket that was {was, old}; false when another CPU was faster. The time goes first: the other way
- * round the newcomer would be seen with the time of the one that it replaces. */
+/* Writes a bucket that was {was, old}; false when another CPU was faster. The time goes first: the
+ * other way round the newcomer would be seen with the time of the one that it replaces. */
 static __always_inline bool bucket_write(struct policy_bucket_line *line, int place, __u32 was,
 					 __u64 old, __u32 tag, __u64 time)
 {
@@ -163,7 +164,8 @@ static __always_inline bool bucket_write(struct policy_bucket_line *line, int pl
 	return was == tag || __sync_val_compare_and_swap(&line->tag[place], was, tag) == was;
 }
 
-/* One attempt to charge a bucket of the line: 1: the limit is exceeded, 0: it is not, -1: another CPU was faster. */
+/* One attempt to charge a bucket of the line: 1: the limit is exceeded, 0: it is not, -1: another
+ * CPU was faster. */
 static __always_inline int bucket_charge(struct policy_bucket_line *line, __u32 tag, __u64 cost,
 					 __u64 now, __u64 tolerance, bool charge)
 {

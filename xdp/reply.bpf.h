@@ -4,9 +4,9 @@
  * `reject` sends a TCP reset (RFC 9293 section 3.10.7.1) or ICMP "administratively prohibited" (RFC
  * 1812 section 5.2.7.1, RFC 4443 section 3.1). No answer goes to an error, a multicast or a later
  * fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), and none of `reject` to any fragment.
- * Each kind has budgets of its own, by receiver; the kinds that anybody can ask for have one for all
- * receivers too, and no such answer goes to an address of this host or to a subnet's broadcast. The
- * packet is rewritten in place: fields that are needed are read first. */
+ * Each kind has budgets of its own, by receiver; the kinds that anybody can ask for have one for
+ * all receivers too, and no such answer goes to an address of this host or to a subnet's broadcast.
+ * The packet is rewritten in place: fields that are needed are read first. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -27,16 +27,18 @@
 #include "xdp/station.bpf.h"
 #include "xdp/test.bpf.h"
 
-/* What an ICMP error quotes of the packet after its IP header, at most (RFC 792: 8 bytes are enough). */
+/* What an ICMP error quotes of the packet after its IP header, at most (RFC 792: 8 bytes are
+ * enough). */
 #define QUOTE_BYTES 8
 #define REPLY_TTL   64
 
 /* Kinds of answers. A flood that meets one kind leaves the others their budgets. */
 enum reply_kind { REPLY_REJECT, REPLY_TOO_BIG, REPLY_TTL_EXCEEDED, REPLY_ECHO, REPLY_KINDS };
 
-/* For each kind so many budgets, each for the receivers that a keyed hash puts there: who forges one address
- * spends the budget of that address, who forges many spends little of each. After these, one budget of each kind for
- * all receivers. A budget is a theoretical arrival time (GCRA, as in rate.bpf.h). */
+/* For each kind so many budgets, each for the receivers that a keyed hash puts there: who forges
+ * one address spends the budget of that address, who forges many spends little of each. After
+ * these, one budget of each kind for all receivers. A budget is a theoretical arrival time (GCRA,
+ * as in rate.bpf.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -57,7 +59,8 @@ struct {
 /* A second, in the unit of rates: HZ << RATE_SHIFT. */
 const volatile __u64 reply_second = 1ull << RATE_SHIFT;
 
-/* The receiver of the answer: an address of IPv4; of IPv6 its /64, all of which one host may have. */
+/* The receiver of the answer: an address of IPv4; of IPv6 its /64, all of which one host may
+ * have. */
 static __always_inline __u64 receiver_hash(const struct packet *pkt)
 {
 	const struct hash_key key = {{knobs.seed, ~knobs.seed}};
@@ -118,7 +121,8 @@ static __always_inline bool is_multicast(const struct packet *pkt)
 	return pkt->family == 4 ? first >> 28 == 14 || first == 0xffffffff : first >> 24 == 0xff;
 }
 
-/* Unspecified, multicast and loopback sources have no host to answer; ::1 differs from :: in one bit. */
+/* Unspecified, multicast and loopback sources have no host to answer; ::1 differs from :: in one
+ * bit. */
 static __always_inline bool is_answerable(const struct packet *pkt)
 {
 	__u32 first = bpf_ntohl(pkt->src[0]);
@@ -189,7 +193,8 @@ static __always_inline __u64 pseudo_sum(const struct packet *pkt, __u16 length, 
 	return csum_add(csum_add(sum, pkt->src, 8), pkt->dst, 8);
 }
 
-/* Sequence numbers of a reset: the ones the packet acknowledges, or an acknowledgement of all of it. */
+/* Sequence numbers of a reset: the ones the packet acknowledges, or an acknowledgement of all of
+ * it. */
 static __always_inline void write_reset(struct tcphdr *tcp, const struct packet *pkt)
 {
 	bool ack = pkt->tcp_flags & 0x10;
@@ -277,8 +282,9 @@ static __always_inline void write_icmp(struct icmp_head *icmp, const struct pack
 	icmp->checksum = csum_fold(csum_add(sum, q->bytes, sizeof(q->bytes) / 2));
 }
 
-/* The packet itself is what the error quotes, so the new headers go in front of it: there is room there
- * always, while veth and many drivers leave none behind a short packet. The link header moves along. */
+/* The packet itself is what the error quotes, so the new headers go in front of it: there is room
+ * there always, while veth and many drivers leave none behind a short packet. The link header moves
+ * along. */
 static __always_inline bool make_room(struct xdp_md *ctx, const struct packet *pkt, __u32 quoted,
 				      __u32 headers)
 {
@@ -289,7 +295,8 @@ static __always_inline bool make_room(struct xdp_md *ctx, const struct packet *p
 	       !bpf_xdp_adjust_head(ctx, -(int)headers) && !bpf_xdp_store_bytes(ctx, 0, link, l2);
 }
 
-/* The ICMP error of this type, code and rest. False: there was no room for it; the packet may be changed. */
+/* The ICMP error of this type, code and rest. False: there was no room for it; the packet may be
+ * changed. */
 static __always_inline bool send_error(struct xdp_md *ctx, struct packet *pkt,
 				       const struct icmp_head *error)
 {
@@ -329,7 +336,8 @@ static __always_inline bool may_reply(struct xdp_md *ctx, struct packet *pkt, en
 	       !is_icmp_error(pkt) && is_for_one(ctx) && (is_test() || reply_allowed(pkt, kind));
 }
 
-/* REASON_PASS_REPLY when the frame is now the answer and has to go back, else REASON_DROP_REJECT. */
+/* REASON_PASS_REPLY when the frame is now the answer and has to go back, else
+ * REASON_DROP_REJECT. */
 __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct icmp_head error = {};
@@ -352,8 +360,9 @@ __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 	return send_error(ctx, pkt, &error) ? REASON_PASS_REPLY : REASON_DROP_REJECT;
 }
 
-/* Of services, to the sender of a packet that is too big for the path to the backend, also without DF (RFC 1191,
- * RFC 8201; `rest` is what fits), or has no hop left (RFC 792, RFC 4443 section 3.3). False: no answer is sent. */
+/* Of services, to the sender of a packet that is too big for the path to the backend, also without
+ * DF (RFC 1191, RFC 8201; `rest` is what fits), or has no hop left (RFC 792, RFC 4443 section 3.3).
+ * False: no answer is sent. */
 __noinline int reply_error(struct xdp_md *ctx, struct packet *pkt, __u32 kind, __u32 rest)
 {
 	struct icmp_head error = {.rest = bpf_htonl(rest)};

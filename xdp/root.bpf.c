@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The program on an interface: selects the active or the previous policy and jumps to it.
 //
-// It contains no policy, so it never has to be replaced. It is also where the kernel ends a trial by itself.
+// It contains no policy, so it never has to be replaced. It is also where the kernel ends a trial
+// by itself.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
@@ -21,7 +22,8 @@ static __always_inline bool bypassed(const struct xdp_md *ctx)
 	return bpf_jiffies64() < knobs.bypass_until[iface_number(ctx)];
 }
 
-// What came with a trial is as good as detached once it has run out: whoever was cut off by it gets in again.
+// What came with a trial is as good as detached once it has run out: whoever was cut off by it gets
+// in again.
 static __always_inline bool went_with_trial(const struct xdp_md *ctx)
 {
 	return knobs.brought && knobs.brought >> iface_number(ctx) & 1;

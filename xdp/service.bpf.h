@@ -17,7 +17,8 @@ struct {
 	__type(value, __u32);
 } stages SEC(".maps");
 
-/* Arrays of one value each, which is a whole table: a marker has its address, another one its number of elements. */
+/* Arrays of one value each, which is a whole table: a marker has its address, another one its
+ * number of elements. */
 struct one_value {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -93,8 +94,8 @@ struct {
 #define REASONS_SERVED (0 WEIR_REASONS(SERVED_BIT))
 _Static_assert(REASON_DROP_FIRST <= 32, "a bit for each reason to pass");
 
-/* Does a packet that passed for this reason go on to the services? The others are answered, redirected, or
- * were never understood. */
+/* Does a packet that passed for this reason go on to the services? The others are answered,
+ * redirected, or were never understood. */
 static __always_inline bool for_services(int reason)
 {
 	return (__u32)reason < REASON_DROP_FIRST && REASONS_SERVED >> reason & 1;
@@ -119,7 +120,8 @@ static __always_inline void service_tally(__u32 id, enum service_event event)
 		c->event[event]++;
 }
 
-/* Whose? With the destination alone: whose is the address; with the source: is it a service's at all? */
+/* Whose? With the destination alone: whose is the address; with the source: is it a service's at
+ * all? */
 enum service_by { BY_PACKET, BY_DESTINATION, BY_SOURCE };
 
 #define MEMBERS(name) TABLE_NUMBER(NULL, MATRIX_CONSTANT(MATRIX_MEMBERS, name))

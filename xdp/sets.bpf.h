@@ -11,8 +11,8 @@
 #include "xdp/packet.bpf.h"
 #include "xdp/tables.bpf.h"
 
-/* The sets outlive the policy, so they are maps of their own; a place without a set stays empty. The
- * least recently used address goes when a set is full. */
+/* The sets outlive the policy, so they are maps of their own; a place without a set stays empty.
+ * The least recently used address goes when a set is full. */
 struct set_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -45,8 +45,8 @@ static __always_inline void set_key(const struct packet *pkt, __u32 set, bool so
 	}
 }
 
-/* Global, as set_add: their keys would make the stack of the rules' callers too large (kernel 6.1 counts 512
- * bytes over the whole chain of calls). 1 or 0. */
+/* Global, as set_add: their keys would make the stack of the rules' callers too large (kernel 6.1
+ * counts 512 bytes over the whole chain of calls). 1 or 0. */
 __noinline int set_contains(struct packet *pkt, __u32 set, __u32 source)
 {
 	struct policy_set_key key;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the stages of the short way know of a packet and make of it: values, which the compiler keeps in registers. */
+/* What the stages of the short way know of a packet and make of it: values, which the compiler
+ * keeps in registers. */
 #pragma once
 
 #include "xdp/packet.bpf.h"
 
-/* What the stages for services ask of a packet. By value: its address is never taken, so that it stays in registers. */
+/* What the stages for services ask of a packet. By value: its address is never taken, so that it
+ * stays in registers. */
 struct key {
 	__u64 src_hi, src_lo, dst_hi, dst_lo; /* host order; IPv4 in src_hi and dst_hi */
 	__u32 base;                           /* enum matrix_base, TCP's with the flags */

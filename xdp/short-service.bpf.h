@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The short way of a packet of a service: to its backend, on the values that have been read.
  *
- * Asked of the general program are ICMP, services that are not in lines, frames to other stations, sources that no
- * packet from outside has, partial checksums, frames with bytes after their packet, and packets that expire or are
- * too long: all of that is known before a pin is written, and before the frame is. */
+ * Asked of the general program are ICMP, services that are not in lines, frames to other stations,
+ * sources that no packet from outside has, partial checksums, frames with bytes after their packet,
+ * and packets that expire or are too long: all of that is known before a pin is written, and before
+ * the frame is. */
 #pragma once
 
 #include "xdp/balance.bpf.h"
 #include "xdp/short-key.bpf.h"
 
-/* Where the packet is: its headers have been read, so they are there, of TCP 20 bytes, of UDP 8. A field that is read
- * once more here need not be kept in between. */
+/* Where the packet is: its headers have been read, so they are there, of TCP 20 bytes, of UDP 8. A
+ * field that is read once more here need not be kept in between. */
 struct vip_place {
 	const __u8 *frame;
 	const __u8 *ip;
@@ -40,7 +41,7 @@ static __always_inline __u32 heard_common(const struct key k)
 	return is_syn(k) ? FLOW_OPENS : k.base & 0x05 ? FLOW_CLOSES : FLOW_GOES_ON;
 }
 
-/* ---- the packet ----------------------------------------------------------------------------------- */
+/* ---- the packet ------------------------------------------------------------------------------ */
 
 static __always_inline __u32 header_bytes(const int family)
 {
@@ -76,7 +77,7 @@ static __always_inline __u64 sum_pseudo_common(const __u8 *ip, const struct key 
 	return sum;
 }
 
-/* ---- whose ---------------------------------------------------------------------------------------- */
+/* ---- whose ----------------------------------------------------------------------------------- */
 
 /* Its number and 1; 0: it is in no line. */
 static __always_inline __u32 vip_of(const __u8 *ip, const int family)
@@ -129,11 +130,11 @@ static __always_inline bool is_martian_common(const struct key k, const int fami
 	return is_member(family, k.src_hi, k.src_lo);
 }
 
-/* ---- the frame ------------------------------------------------------------------------------------ */
+/* ---- the frame ------------------------------------------------------------------------------- */
 
-/* Is the checksum that of the pseudo-header alone, which a local sender leaves to its device? Both are the same modulo
- * 65535 then: a multiple of it has a quotient below 2^48, and times the inverse of -65535 it is this quotient. Also true
- * for 0 where the pseudo-header has 0xffff. */
+/* Is the checksum that of the pseudo-header alone, which a local sender leaves to its device? Both
+ * are the same modulo 65535 then: a multiple of it has a quotient below 2^48, and times the inverse
+ * of -65535 it is this quotient. Also true for 0 where the pseudo-header has 0xffff. */
 static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 {
 	const __u64 inverse = 0x0001000100010001;
@@ -163,7 +164,7 @@ static __always_inline bool is_ready(struct xdp_md *ctx, const struct key k, con
 	return !may_be_partial(check, sum_pseudo_common(at.ip, k, family));
 }
 
-/* ---- where to ------------------------------------------------------------------------------------- */
+/* ---- where to -------------------------------------------------------------------------------- */
 
 static __always_inline __u64 tuple_of(const struct service *s, const __u8 *ip, const int family)
 {
@@ -206,14 +207,15 @@ static __always_inline bool choose_common(const struct key k, const int family, 
 	return true;
 }
 
-/* Where to. Without a next hop nothing is short enough; what is not common is left to the general program. */
+/* Where to. Without a next hop nothing is short enough; what is not common is left to the general
+ * program. */
 static __always_inline bool find_backend(const struct xdp_md *ctx, struct trip *t)
 {
 	t->to = backend_at(t->backend);
 	return t->to && !(t->to->no_xmit && t->to->ifindex != ctx->ingress_ifindex);
 }
 
-/* ---- forward -------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* How a frame leaves: constants, so that each way is straight. */
 struct shape {
@@ -222,8 +224,8 @@ struct shape {
 	__u32 link;          /* bytes of the header of the link */
 };
 
-/* The sum of the packet inside, for GUE in IPv6: what TCP or UDP sum up to with their pseudo-header is all ones, and
- * so is a header of IPv4. */
+/* The sum of the packet inside, for GUE in IPv6: what TCP or UDP sum up to with their pseudo-header
+ * is all ones, and so is a header of IPv4. */
 static __always_inline __u32 inner_sum_common(const __u8 *ip, const struct key k, const int family)
 {
 	__u64 sum = 0xffff & ~sum_fold(sum_pseudo_common(ip, k, family));
@@ -312,8 +314,9 @@ static __always_inline int send_by_mode(struct xdp_md *ctx, const struct key k, 
 #undef SEND
 }
 
-/* Writes the pin, and the frame as it leaves: REASON_PASS_SERVICE. REASON_DROP_FORWARD: the kernel gave no room, or the
- * headers are out of reach. GO_ON: the packet is too long or its sum not known, and nothing is written. */
+/* Writes the pin, and the frame as it leaves: REASON_PASS_SERVICE. REASON_DROP_FORWARD: the kernel
+ * gave no room, or the headers are out of reach. GO_ON: the packet is too long or its sum not
+ * known, and nothing is written. */
 static __always_inline int send_by_link(struct xdp_md *ctx, const struct key k, const int family,
 					const struct vip_place at, const struct trip *t)
 {
@@ -323,10 +326,10 @@ static __always_inline int send_by_link(struct xdp_md *ctx, const struct key k, 
 			     : send_by_mode(ctx, k, family, at, t, LINK_BYTES, vlan);
 }
 
-/* ---- all ------------------------------------------------------------------------------------------ */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-/* Notes the way of a test packet. Global: what it needs of the stack in the midst of test programs made kernel 6.18 refuse
- * some of them ("verifier bug: stack slot"). */
+/* Notes the way of a test packet. Global: what it needs of the stack in the midst of test programs
+ * made kernel 6.18 refuse some of them ("verifier bug: stack slot"). */
 __noinline int test_trip(__u32 service, __u64 hash, __u32 backend, __u32 passed)
 {
 	const struct service *s = service_at(service);

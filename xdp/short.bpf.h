@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The short way: what most packets are, from the frame to the verdict.
  *
- * Common is Ethernet with at most one tag; IPv4 without options, not a fragment, or IPv6 without extension
- * headers; TCP, UDP or ICMP, but not neighbour discovery; whole and well-formed, its headers in the first buffer.
- * One stage reads all of it into registers; the others work on these values, on the same tables and to the
- * same end as those of the general program. Nothing is written and nothing counted before the last point where a
- * stage can leave the packet to the general program, so that the packet begins there anew.
+ * Common is Ethernet with at most one tag; IPv4 without options, not a fragment, or IPv6 without
+ * extension headers; TCP, UDP or ICMP, but not neighbour discovery; whole and well-formed, its
+ * headers in the first buffer. One stage reads all of it into registers; the others work on these
+ * values, on the same tables and to the same end as those of the general program. Nothing is
+ * written and nothing counted before the last point where a stage can leave the packet to the
+ * general program, so that the packet begins there anew.
  *
- * The family is a constant in every function: what the other family needs is never in a register. */
+ * The family is a constant in every function: what the other family needs is never in a
+ * register. */
 #pragma once
 
 #include "xdp/answer.bpf.h"
@@ -30,10 +32,10 @@ struct arrival {
 	const __u8 *frame;
 };
 
-/* ---- read ---------------------------------------------------------------------------------------- */
+/* ---- read ------------------------------------------------------------------------------------ */
 
-/* A common packet: where it is, and what the first look at it has told. The stages read the rest where they need it: a
- * load takes less than a place on the stack. */
+/* A common packet: where it is, and what the first look at it has told. The stages read the rest
+ * where they need it: a load takes less than a place on the stack. */
 struct view {
 	const __u8 *ip; /* the header of IP; the 8 bytes after it are there too */
 	__u32 base;     /* enum matrix_base, TCP's with the flags */
@@ -51,13 +53,15 @@ static __always_inline __u32 read32(const __u8 *at)
 	return bpf_ntohl(*(const volatile __be32 *)at);
 }
 
-/* Of processors that read words from anywhere, as BPF takes it for granted of those with fewer bytes. */
+/* Of processors that read words from anywhere, as BPF takes it for granted of those with fewer
+ * bytes. */
 static __always_inline __u64 read64(const __u8 *at)
 {
 	return bpf_be64_to_cpu(*(const volatile __be64 *)at);
 }
 
-/* All ones if a tag follows, else 0. Without a branch: the verifier would follow the whole balancer for either side. */
+/* All ones if a tag follows, else 0. Without a branch: the verifier would follow the whole balancer
+ * for either side. */
 static __always_inline __u64 is_tagged(__be16 ethertype)
 {
 	return if_zero32(ethertype ^ bpf_htons(ETH_P_8021Q)) |
@@ -74,8 +78,9 @@ static __always_inline __u32 read_length(const __u8 *ip, const int family)
 	return family == 4 ? read16(ip + 2) : header_of(6) + read16(ip + 4);
 }
 
-/* The rest of a packet from `l4` on, `size` bytes, is in the buffer; 8 bytes at least. Returned is the place in M_BASE, or
- * NOT_COMMON, also of what is malformed in a way that the general program tells. */
+/* The rest of a packet from `l4` on, `size` bytes, is in the buffer; 8 bytes at least. Returned is
+ * the place in M_BASE, or NOT_COMMON, also of what is malformed in a way that the general program
+ * tells. */
 static __always_inline int read_tcp(const __u8 *l4, const __u8 *end, __s32 size)
 {
 	__s32 header;
@@ -88,14 +93,16 @@ static __always_inline int read_tcp(const __u8 *l4, const __u8 *end, __s32 size)
 	return BASE_TCP + l4[13];
 }
 
-/* 0, which the verifier does not know: a byte in the frame that is `value`, less that. With it what differs by constants is
- * the same for the verifier, which then follows the rest of the program once. */
+/* 0, which the verifier does not know: a byte in the frame that is `value`, less that. With it what
+ * differs by constants is the same for the verifier, which then follows the rest of the program
+ * once. */
 static __always_inline __u32 unknown_zero(const __u8 *at, const __u8 value)
 {
 	return *(const volatile __u8 *)at - value;
 }
 
-/* at: the protocol, which is `proto`. The balancer must know it, as less of UDP is known to be there. */
+/* at: the protocol, which is `proto`. The balancer must know it, as less of UDP is known to be
+ * there. */
 static __always_inline int base_of(const __u8 *at, const __u8 proto, const int base, bool balances)
 {
 	__u64 unknown = base + unknown_zero(at, proto);
@@ -224,7 +231,7 @@ static __always_inline __u64 address_row_of(const struct view v, const int famil
 			   : table6_row(NULL, side, read64(at), read64(at + 8), small);
 }
 
-/* ---- classify ------------------------------------------------------------------------------------ */
+/* ---- classify -------------------------------------------------------------------------------- */
 
 static __always_inline bool uses(const int field)
 {
@@ -357,7 +364,8 @@ struct and_found {
 	__u32 number;
 };
 
-/* Are there no more words? Apart from what follows: the compiler would put the result of the search before the marker. */
+/* Are there no more words? Apart from what follows: the compiler would put the result of the search
+ * before the marker. */
 static __always_inline bool is_end(const int number)
 {
 	if (!RULES_ARE(M_WORDS, number))
@@ -383,7 +391,8 @@ static __always_inline bool is_last_block(const int first)
 	return is_end(first + 1) || is_end(first + 2) || is_end(first + 3) || is_end(first + 4);
 }
 
-/* The same with the four words from `first` on. some: the summary, with bits for those that may be not 0. */
+/* The same with the four words from `first` on. some: the summary, with bits for those that may be
+ * not 0. */
 static __always_inline bool is_block_found(const struct matrix *m, const int first, __u64 some,
 					   struct and_found *f)
 {
@@ -399,9 +408,10 @@ static __always_inline bool is_block_found(const struct matrix *m, const int fir
 	return is_last_block(first);
 }
 
-/* The first word of the AND that is not 0; its summary is `some`. Written out: where a word is is a constant then, and so
- * is the number of the marker that ends the search; and at the head of a loop the verifier keeps few states, so that it
- * would follow each way through a block to the end of all. */
+/* The first word of the AND that is not 0; its summary is `some`. Written out: where a word is is a
+ * constant then, and so is the number of the marker that ends the search; and at the head of a loop
+ * the verifier keeps few states, so that it would follow each way through a block to the end of
+ * all. */
 static __always_inline struct and_found search_words(const struct matrix *m, __u64 some)
 {
 	struct and_found f = {};
@@ -415,8 +425,9 @@ static __always_inline struct and_found search_words(const struct matrix *m, __u
 	return f;
 }
 
-/* The first word of the AND that is not 0, and its number; 0: no rule matches. More than one word of rules. A bit of
- * the summary can be set without a match; if there is one bit, it leads straight to the word. */
+/* The first word of the AND that is not 0, and its number; 0: no rule matches. More than one word
+ * of rules. A bit of the summary can be set without a match; if there is one bit, it leads straight
+ * to the word. */
 static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_number)
 {
 	__u64 some = word_at(m, 0);
@@ -435,7 +446,7 @@ static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_numbe
 	return f.word;
 }
 
-/* ---- one word, few rows --------------------------------------------------------------------------- */
+/* ---- one word, few rows ---------------------------------------------------------------------- */
 
 /* The same for most policies, without tests that they need not: no row can be out of bounds. */
 static __always_inline __u64 small_row(__u64 row)
@@ -464,7 +475,8 @@ static __always_inline bool is_address_plain(const int family, const int side)
 	       TABLE_IS(NULL, SIDE_CONSTANT(side, T6_KIND), TABLE6_ONE);
 }
 
-/* Has a policy with few rows tables of these addresses? Kernel 6.1 verifies what nothing calls, too. */
+/* Has a policy with few rows tables of these addresses? Kernel 6.1 verifies what nothing calls,
+ * too. */
 static __always_inline bool is_address_small(const int family, const int side)
 {
 	return !RULES_ARE(M_SMALL, 0) &&
@@ -472,8 +484,8 @@ static __always_inline bool is_address_small(const int family, const int side)
 	       !is_address_plain(family, side);
 }
 
-/* With services these ways through the tables are verified once: not for each protocol, nor with all that services do
- * after them. Global; the address is in host order. */
+/* With services these ways through the tables are verified once: not for each protocol, nor with
+ * all that services do after them. Global; the address is in host order. */
 __noinline __u64 small_source4(__u64 addr)
 {
 	if (!is_address_small(4, SIDE_SOURCE))
@@ -544,7 +556,7 @@ static __always_inline __u64 small_word(const struct view v, const int family,
 	return word;
 }
 
-/* ---- decide -------------------------------------------------------------------------------------- */
+/* ---- decide ---------------------------------------------------------------------------------- */
 
 /* Where the action of the first rule in `word` is, the word of this number. */
 static __always_inline __u64 action_place(__u64 word, __u32 number)
@@ -609,7 +621,7 @@ static __always_inline struct fate default_common(const struct view v, const int
 	return may_be_essential(v, family) ? ASK : decided(REASON_DROP_DEFAULT);
 }
 
-/* ---- limits --------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 /* May the packet at `ip` be essential? The header is read again. */
 static __always_inline bool may_be_essential_at(const __u8 *ip, const __u8 *end, const int family)
@@ -638,9 +650,10 @@ static __always_inline struct fate after_first(__u64 word, const __u8 *ip, const
 	return decided(REASON_DROP_DEFAULT);
 }
 
-/* The fate by the first rule of the only word, which has a limit; its counter in the upper half, the reason in the lower
- * one. What follows must be known before: the limit charges the packet, which cannot begin anew after that. Global, and
- * it reads the frame again: so other packets keep nothing in registers for it. */
+/* The fate by the first rule of the only word, which has a limit; its counter in the upper half,
+ * the reason in the lower one. What follows must be known before: the limit charges the packet,
+ * which cannot begin anew after that. Global, and it reads the frame again: so other packets keep
+ * nothing in registers for it. */
 __noinline __u64 decide_limited(struct xdp_md *ctx, __u64 word, __u32 class, __u32 family)
 {
 	const __u8 *at = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
@@ -661,10 +674,10 @@ __noinline __u64 decide_limited(struct xdp_md *ctx, __u64 word, __u32 class, __u
 	return (__u64)first.counter << 32 | (__u32)matrix_limit_reason(first.reason);
 }
 
-/* ---- decide -------------------------------------------------------------------------------------- */
+/* ---- decide ---------------------------------------------------------------------------------- */
 
-/* By the first word that is not 0, and its number. With services no action is a limit: what comes after it is not known
- * before. */
+/* By the first word that is not 0, and its number. With services no action is a limit: what comes
+ * after it is not known before. */
 static __always_inline struct fate decide_by_word(struct xdp_md *ctx, __u64 word, __u32 number,
 						  const struct view v, const int family,
 						  const struct arrival p)
@@ -681,7 +694,8 @@ static __always_inline struct fate decide_by_word(struct xdp_md *ctx, __u64 word
 	return (struct fate){.reason = (__s32)limited, .counter = limited >> 32};
 }
 
-/* By a matrix of any size. Kernel 6.1 allows no read of what was not written, not even of what is not used. */
+/* By a matrix of any size. Kernel 6.1 allows no read of what was not written, not even of what is
+ * not used. */
 static __always_inline bool find_word(const struct view v, const int family, const struct arrival p,
 				      __u64 *ret_word, __u32 *ret_number)
 {
@@ -720,7 +734,8 @@ static __always_inline __s64 find_place(const struct xdp_md *ctx, const int fami
 	return word ? (__s64)action_place(word, number) : MATCH_NONE;
 }
 
-/* Global, because they are verified once: not for each protocol, nor with all that services do after them. */
+/* Global, because they are verified once: not for each protocol, nor with all that services do
+ * after them. */
 __noinline __s64 find_place4(struct xdp_md *ctx, __u32 base, __u32 class)
 {
 	return find_place(ctx, 4, base, class);
@@ -768,7 +783,7 @@ static __always_inline struct fate decide_by_rules(struct xdp_md *ctx, const str
 	return decide_by_word(ctx, small_word(v, family, p), 0, v, family, p);
 }
 
-/* ---- all ----------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 /* Entries of hosts; where a prefix may be around an address the general program is asked. */
 static __always_inline int overlay_common(const struct view v, const int family)
@@ -868,7 +883,8 @@ static __always_inline struct fate way_past_link(struct xdp_md *ctx, const __u8 
 /* In a program with services without a branch for the tag. */
 static __always_inline struct fate way(struct xdp_md *ctx, struct arrival p)
 {
-	/* Where the header of IP is, if no tag is in front of it. One register for the check and every access. */
+	/* Where the header of IP is, if no tag is in front of it. One register for the check and
+	 * every access. */
 	const __u8 *ip = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
 	__be16 ethertype;
 	__u64 tagged = ~0ull;
@@ -900,7 +916,8 @@ static __always_inline void count_common(__u32 number, const struct fate f)
 	count_at(number, f.reason, f.length);
 }
 
-/* The verdict of a packet that is counted here; GO_ON: nothing is counted or written, the general program begins. */
+/* The verdict of a packet that is counted here; GO_ON: nothing is counted or written, the general
+ * program begins. */
 static __always_inline int short_way(struct xdp_md *ctx, bool balances)
 {
 	__u32 number = iface_number(ctx);

@@ -22,8 +22,9 @@ struct {
 	__type(value, __u32);
 } stations SEC(".maps");
 
-/* A frame to many gets no answer (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e.4)), nor can one from
- * many be turned round. Group addresses have the lowest bit of their first byte set (IEEE 802). */
+/* A frame to many gets no answer (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e.4)), nor can one
+ * from many be turned round. Group addresses have the lowest bit of their first byte set (IEEE
+ * 802). */
 static __always_inline bool is_for_one(struct xdp_md *ctx)
 {
 	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));
@@ -38,7 +39,8 @@ __noinline int is_above(__u32 number, __u64 mac)
 	return bpf_map_lookup_elem(&stations, &key) != NULL;
 }
 
-/* A test packet is for this host. So are all frames on an interface whose addresses are not known. */
+/* A test packet is for this host. So are all frames on an interface whose addresses are not
+ * known. */
 static __always_inline bool is_for_us(struct xdp_md *ctx)
 {
 	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));

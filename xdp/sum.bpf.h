@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Checksums over whole packets, and the completion of partial checksums that a local sender left to its device. */
+/* Checksums over whole packets, and the completion of partial checksums that a local sender left to
+ * its device. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -35,8 +36,8 @@ static __always_inline __u32 sum_fold(__u64 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* The sum of `length` bytes from `offset` on, 16 bits in the order of the packet, not inverted; -1: the packet
- * is shorter. */
+/* The sum of `length` bytes from `offset` on, 16 bits in the order of the packet, not inverted; -1:
+ * the packet is shorter. */
 __noinline int sum_packet(struct xdp_md *ctx, __u32 offset, __u32 length)
 {
 	__u32 zero = 0;
@@ -76,8 +77,8 @@ static __always_inline __u64 sum_addresses(const struct packet *pkt)
 	return sum;
 }
 
-/* Of the pseudo-header, folded: what a sender writes that leaves the rest to its device. By value: the sum of the
- * addresses, and the length of what follows IP. */
+/* Of the pseudo-header, folded: what a sender writes that leaves the rest to its device. By value:
+ * the sum of the addresses, and the length of what follows IP. */
 static __always_inline __u32 pseudo_of(__u64 addresses, __u32 length, __u32 proto)
 {
 	return sum_fold(addresses + bpf_htons(length) + bpf_htons(proto));
@@ -108,8 +109,8 @@ static __always_inline __u32 checksum_offset(const struct packet *pkt)
 					   : 0;
 }
 
-/* The checksum of TCP or UDP over all bytes after the headers of IP, or NULL. UDP may end before IP does
- * (RFC 9868): its checksum does not cover what follows. */
+/* The checksum of TCP or UDP over all bytes after the headers of IP, or NULL. UDP may end before IP
+ * does (RFC 9868): its checksum does not cover what follows. */
 static __always_inline const __u16 *checksum_at(const struct xdp_md *ctx, const struct packet *pkt)
 {
 	__u32 offset = checksum_offset(pkt);
@@ -123,8 +124,8 @@ static __always_inline const __u16 *checksum_at(const struct xdp_md *ctx, const 
 	return at + 1;
 }
 
-/* Completes a checksum that holds the sum of the pseudo-header alone. Once in 65,536 a whole one looks like
- * that: then the packet sums up to all ones already. */
+/* Completes a checksum that holds the sum of the pseudo-header alone. Once in 65,536 a whole one
+ * looks like that: then the packet sums up to all ones already. */
 __noinline int checksum_complete(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 offset;
@@ -150,8 +151,8 @@ static __always_inline bool checksum_is_partial(const struct xdp_md *ctx, const 
 	return check && *check == sum_pseudo(pkt);
 }
 
-/* The device takes no offer of ours to sum up, so a frame that a driver hands out again must be whole. In
- * generic mode the kernel still knows what is left to be done. */
+/* The device takes no offer of ours to sum up, so a frame that a driver hands out again must be
+ * whole. In generic mode the kernel still knows what is left to be done. */
 static __always_inline void checksum_check(struct xdp_md *ctx, struct packet *pkt,
 					   const struct service *s)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The tables of the policy: one value, reached by constants in the instructions (common/tables.h). */
+/* The tables of the policy: one value, reached by constants in the instructions
+ * (common/tables.h). */
 #pragma once
 
 #include <linux/bpf.h>
@@ -36,7 +37,8 @@ const volatile struct policy_config policy = {};
 /* Does the policy hold on the interface that the packet came in on? Else entries alone do. */
 static __always_inline bool policy_holds(const struct packet *pkt)
 {
-	/* Read each time: two values that the verifier knows would make it walk what is between twice. */
+	/* Read each time: two values that the verifier knows would make it walk what is between
+	 * twice. */
 	return marker_is(MARK_NAMED, 0) || *(const volatile __u8 *)&pkt->iface;
 }
 

@@ -20,7 +20,8 @@ static __always_inline bool is_link_local6(const __u32 *addr)
 	return bpf_ntohl(addr[0]) >> 22 == 0xfe80 >> 6;
 }
 
-/* Link-local, multicast, or the broadcast of the link: no router sends that on, nor has to be asked. */
+/* Link-local, multicast, or the broadcast of the link: no router sends that on, nor has to be
+ * asked. */
 static __always_inline bool is_to_link(const struct packet *pkt)
 {
 	__u32 first = bpf_ntohl(pkt->dst[0]);
@@ -36,7 +37,8 @@ static __always_inline __u32 transit_device(const struct xdp_md *ctx)
 	const struct policy_test *test;
 	__u32 ifindex = ctx->ingress_ifindex;
 
-	/* Read now: the compiler would choose between two pointers, of which one must not be computed. */
+	/* Read now: the compiler would choose between two pointers, of which one must not be
+	 * computed. */
 	asm volatile("" : "+r"(ifindex));
 	if (!is_test())
 		return ifindex;
@@ -49,8 +51,9 @@ static __always_inline __u32 forwards_above(const struct packet *pkt, __u32 devi
 	return knobs.forwards[pkt->family == 6][number_of(device) & (WEIR_IFACES - 1)];
 }
 
-/* A VLAN in a VRF has other routes than the interface below it, and a switch that is not the kernel's may have the
- * frame for anybody. There the exemptions hold for all: a host must not lose its neighbours. */
+/* A VLAN in a VRF has other routes than the interface below it, and a switch that is not the
+ * kernel's may have the frame for anybody. There the exemptions hold for all: a host must not lose
+ * its neighbours. */
 static __always_inline bool is_unsure(__u32 device)
 {
 	return knobs.unsure >> (number_of(device) & (WEIR_IFACES - 1)) & 1;
@@ -62,16 +65,18 @@ static __always_inline bool leads_on(long answer)
 	return answer == BPF_FIB_LKUP_RET_SUCCESS || answer >= BPF_FIB_LKUP_RET_UNSUPP_LWT;
 }
 
-/* Would this host route it on? The kernel is asked, and not a table of ours: it knows addresses, local prefixes
- * and forwarding as they are now, also those that have come since the last command. What it does not know does
- * not leave. Nor does what is not for us: a bridge may pass that on, but then it is of the same link. */
+/* Would this host route it on? The kernel is asked, and not a table of ours: it knows addresses,
+ * local prefixes and forwarding as they are now, also those that have come since the last command.
+ * What it does not know does not leave. Nor does what is not for us: a bridge may pass that on, but
+ * then it is of the same link. */
 __noinline int is_in_transit(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct bpf_fib_lookup ask = {};
 	__u32 device;
 	long answer;
 
-	/* Its destination is only the next one: nothing that keeps a host on its link is sent so. */
+	/* Its destination is only the next one: nothing that keeps a host on its link is sent
+	 * so. */
 	if (pkt && pkt->source_routed)
 		return true;
 	if (!pkt || !pkt->family || is_to_link(pkt) || !is_for_one(ctx) || !is_for_us(ctx))

@@ -121,7 +121,7 @@ static void on_longest(void *agent)
 	agent_changed(agent);
 }
 
-// ---- signals and the service manager -------------------------------------------------------------
+// ---- signals and the service manager ------------------------------------------------------------
 
 void agent_reload_continues(struct agent *a)
 {
@@ -239,7 +239,8 @@ static void stop(struct agent *a)
 	a->loop = NULL;
 }
 
-// Clients of the API come last, and in small parts: however many have sent something, a timer waits no longer.
+// Clients of the API come last, and in small parts: however many have sent something, a timer waits
+// no longer.
 static struct event_base *make_loop(void)
 {
 	const struct timeval part = {.tv_usec = CLIENTS_MS * 1000};
@@ -305,7 +306,8 @@ static int loop(struct agent *a, struct err *err)
 	return 0;
 }
 
-// Buffers are mappings, which go back to the system one by one: mem_trim() holds the loop for 0.2 ms with each megabyte.
+// Buffers are mappings, which go back to the system one by one: mem_trim() holds the loop for 0.2
+// ms with each megabyte.
 #define MAPPED_BYTES 4000
 
 int agent_run(struct agent *a, struct err *err)

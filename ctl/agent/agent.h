@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The agent, `weir run`: one process and one loop for what happens between two commands.
 //
-// It is made of parts, a table in agent.c. A part registers its events with the loop, changes an instance by the
-// functions that commands call, and keeps nothing that a killed agent would lose. Nothing in the loop waits: work
-// that needs the lock of the instance is a task (task.h), what takes long is a process of its own (child.h).
+// It is made of parts, a table in agent.c. A part registers its events with the loop, changes an
+// instance by the functions that commands call, and keeps nothing that a killed agent would lose.
+// Nothing in the loop waits: work that needs the lock of the instance is a task (task.h), what
+// takes long is a process of its own (child.h).
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +21,8 @@ struct agent {
 	const char *instance;
 	const char *command; // its command line, for the lock
 	const char *netns;   // -N as given; NULL: not entered
-	bool without_login; // no login is to be protected: none started it, or from another namespace
+	// no login is to be protected: none started it, or from another namespace
+	bool without_login;
 	const char *policy;     // the file of `weir run FILE`, or the default one
 	bool policy_is_default; // it need not exist
 	bool takes_all;         // --force: also if it has lost most of the accepted policy
@@ -54,11 +56,14 @@ struct agent_part {
 	const char *name;
 	// An error ends the agent before it is ready. 0 or -errno with err set.
 	int (*start)(struct agent *a, struct err *err);
-	// Takes its events from the loop and frees what it has, also after a start that failed. NULL: nothing to do.
+	// Takes its events from the loop and frees what it has, also after a start that failed.
+	// NULL: nothing to do.
 	void (*stop)(struct agent *a);
-	// SIGHUP: reads again what it has read. NULL: nothing to do. An error is logged and shown by `status`.
+	// SIGHUP: reads again what it has read. NULL: nothing to do. An error is logged and shown
+	// by `status`.
 	int (*reload)(struct agent *a, struct err *err);
-	// Adds fields for `weir status`, and what is wrong, one sentence each. NULL: nothing to tell.
+	// Adds fields for `weir status`, and what is wrong, one sentence each. NULL: nothing to
+	// tell.
 	void (*report)(const struct agent *a, struct json *fields, struct json *problems);
 };
 
@@ -68,12 +73,12 @@ struct agent_part {
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks;
 
-// Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h, has made the heart and filled in *a up to
-// `refused`. presence_leave() writes what `weir status` reports afterwards.
-// 0 or -errno with err set.
+// Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h, has made the heart and
+// filled in *a up to `refused`. presence_leave() writes what `weir status` reports afterwards. 0 or
+// -errno with err set.
 int agent_run(struct agent *a, struct err *err);
-// A reload is told as done (READY=1) when every part that has called the first has called the second, for work that
-// continues after its reload().
+// A reload is told as done (READY=1) when every part that has called the first has called the
+// second, for work that continues after its reload().
 void agent_reload_continues(struct agent *a);
 void agent_reload_done(struct agent *a);
 // To be called by a part when its report has changed: `weir status` shows it soon.

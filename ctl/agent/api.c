@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent that answers HTTP: the API on a unix socket of root's, and the metrics, there and on an address.
+// The part of the agent that answers HTTP: the API on a unix socket of root's, and the metrics,
+// there and on an address.
 //
-// Each request is a command in another process: it takes its turn for the lock, and a hostile or slow client holds up
-// nothing in the loop. So the answers are those of `weir -j`. Small changes of entries share a process (changes.h), all
-// others have one of their own.
+// Each request is a command in another process: it takes its turn for the lock, and a hostile or
+// slow client holds up nothing in the loop. So the answers are those of `weir -j`. Small changes of
+// entries share a process (changes.h), all others have one of their own.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/buffer.h>

@@ -9,8 +9,8 @@
 struct evbuffer;
 struct evhttp_request;
 
-// Takes the bytes out of `body`; a request by HEAD gets only their length. No callback for the end of the connection is
-// left.
+// Takes the bytes out of `body`; a request by HEAD gets only their length. No callback for the end
+// of the connection is left.
 void api_answer(struct evhttp_request *request, int status, const char *type,
 		struct evbuffer *body);
 // A document with an error, as a command fails with -j.

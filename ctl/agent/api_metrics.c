@@ -13,8 +13,9 @@
 #include "ctl/agent/task.h"
 #include "ctl/base/mem.h"
 
-#define FRESH_MS   1000 // an answer that old is good enough
-#define REST       4 // or as many times older as the command takes: it costs a fifth of a core at most
+#define FRESH_MS 1000 // an answer that old is good enough
+// or as many times older as the command takes: it costs a fifth of a core at most
+#define REST       4
 #define COMMAND_S  60
 #define OUTPUT_MAX (256u << 20)
 #define TYPE       "text/plain; version=0.0.4"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Replaces a page of libevent's in the output of a connection, before it is written.
 //
-// libevent 2.1 has no callback for such pages. It appends head and page in one go while its loop reads; nothing is
-// written before the loop turns again, and the answer before has been sent.
+// libevent 2.1 has no callback for such pages. It appends head and page in one go while its loop
+// reads; nothing is written before the loop turns again, and the answer before has been sent.
 #include "ctl/agent/api_pages.h"
 
 #include <event2/buffer.h>

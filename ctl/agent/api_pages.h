@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// libevent answers a request that it cannot read with a page of HTML; clients of the API get a document instead.
+// libevent answers a request that it cannot read with a page of HTML; clients of the API get a
+// document instead.
 #pragma once
 
 struct bufferevent;
 
-// For a new connection, before any other callback for its output is added: those see what is sent in the end.
+// For a new connection, before any other callback for its output is added: those see what is sent
+// in the end.
 void api_pages_replace(struct bufferevent *stream);

@@ -26,7 +26,7 @@ struct api_route {
 // All of them; the last one has no path.
 extern const struct api_route api_routes[];
 
-// The words of a request. body: an object, or NULL for none. A key that the route does not know, or a value of another
-// type, is refused. 0, or -EINVAL with err set.
+// The words of a request. body: an object, or NULL for none. A key that the route does not know, or
+// a value of another type, is refused. 0, or -EINVAL with err set.
 int api_words_make(const struct api_route *r, const struct json *body, struct api_words *ret,
 		   struct err *err);

@@ -24,8 +24,8 @@ struct applies { // since the agent began, the one at its start too
 
 // One has ended.
 void applies_count(struct agent *a, enum applies_source source, bool ok);
-// Logs the messages of a `weir apply` that succeeded: as a notice if it is awaited or if something has changed. Warnings
-// that the last apply has given too are left out.
+// Logs the messages of a `weir apply` that succeeded: as a notice if it is awaited or if something
+// has changed. Warnings that the last apply has given too are left out.
 void applies_log(struct agent *a, const struct exchange_result *r, bool awaited);
 // An array, with an element for each source.
 struct json *applies_report(const struct agent *a);

@@ -40,7 +40,7 @@ struct changes {
 	char *last;                 // a document that is no answer: why the process has ended
 };
 
-// ---- which changes --------------------------------------------------------------------------------
+// ---- which changes ------------------------------------------------------------------------------
 
 // A line cannot have them.
 static bool has_control(const char *word)
@@ -83,7 +83,7 @@ bool changes_full(const struct changes *c)
 	return c->n >= ASKED_MAX;
 }
 
-// ---- answers --------------------------------------------------------------------------------------
+// ---- answers ------------------------------------------------------------------------------------
 
 static void give(struct changes *c, int status, const char *output, size_t len)
 {
@@ -193,7 +193,7 @@ static void on_timeout(evutil_socket_t none, short what, void *changes)
 	on_end(NULL, what, changes);
 }
 
-// ---- the process ----------------------------------------------------------------------------------
+// ---- the process --------------------------------------------------------------------------------
 
 static int start_process(struct changes *c, struct err *err)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Small changes of entries for the API: a `weir batch --each` of the agent makes them, one process for all.
+// Small changes of entries for the API: a `weir batch --each` of the agent makes them, one process
+// for all.
 //
-// It waits for the lock in the agent's stead, and those changes that have come meanwhile are one commit. So a ban costs
-// no process, and bans that come together cost one write of the journal.
+// It waits for the lock in the agent's stead, and those changes that have come meanwhile are one
+// commit. So a ban costs no process, and bans that come together cost one write of the journal.
 #pragma once
 
 #include <stdbool.h>
@@ -23,8 +24,8 @@ void changes_free(struct changes *c);
 bool changes_suit(const struct api_words *words);
 // No more changes are taken at this moment.
 bool changes_full(const struct changes *c);
-// `done` gets what the command alone would print with -j, and its exit status; -1 without output: the process was
-// killed. 0 or -errno with err set.
+// `done` gets what the command alone would print with -j, and its exit status; -1 without output:
+// the process was killed. 0 or -errno with err set.
 typedef void change_done(void *ctx, int status, const char *output, size_t len);
 int changes_start(struct changes *c, const struct api_words *words, change_done *done, void *ctx,
 		  struct change **ret, struct err *err);

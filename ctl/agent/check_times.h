@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// How long the checks of each service took, and how they ended, since the agent began: for the metrics.
+// How long the checks of each service took, and how they ended, since the agent began: for the
+// metrics.
 //
 // The size is bounded by the services of the policy: one histogram each, with fixed limits.
 #pragma once
@@ -33,6 +34,6 @@ void check_times_keep(struct all_check_times *all, const char *const *services, 
 void check_times_free(struct all_check_times *all);
 
 void check_times_add(struct check_times *t, const struct probe_result *r);
-// [{"service", "buckets": [{"le_us", "checks"}], "ended", "us", "good", "failed", "unknown"}]; a bucket counts those
-// before it too.
+// [{"service", "buckets": [{"le_us", "checks"}], "ended", "us", "good", "failed", "unknown"}]; a
+// bucket counts those before it too.
 struct json *check_times_json(const struct all_check_times *all);

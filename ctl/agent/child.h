@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A command of weir that the agent runs as a process of its own: what takes long, or waits. Its output: exchange.h.
+// A command of weir that the agent runs as a process of its own: what takes long, or waits. Its
+// output: exchange.h.
 //
-// The command has the instance, the network namespace and the databases of the agent. It refuses what it would refuse
-// for a person without --force.
+// The command has the instance, the network namespace and the databases of the agent. It refuses
+// what it would refuse for a person without --force.
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +29,7 @@ struct child_files {
 };
 #define CHILD_AGENT     "agent"
 #define CHILD_AGENT_API "agent (api)"
-// Only starts it. The caller waits for it. args: the command and its arguments, ended by NULL; they may be freed after
-// the call. 0 or -errno with err set.
+// Only starts it. The caller waits for it. args: the command and its arguments, ended by NULL; they
+// may be freed after the call. 0 or -errno with err set.
 int child_spawn(const struct agent *a, const char *const *args, const struct child_files *files,
 		pid_t *ret, struct err *err);

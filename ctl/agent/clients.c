@@ -55,8 +55,8 @@ struct clients {
 
 // ---- one client ---------------------------------------------------------------------------------
 
-// libevent has freed the connection: the last reference is ours, and the callbacks are gone. The descriptor is closed
-// with the stream; the client has seen the end already.
+// libevent has freed the connection: the last reference is ours, and the callbacks are gone. The
+// descriptor is closed with the stream; the client has seen the end already.
 static bool is_gone(const struct client *c)
 {
 	bufferevent_event_cb on_event;

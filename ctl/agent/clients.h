@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The clients of an HTTP server: how many there may be, how long a request or an answer may take, and who has to leave.
+// The clients of an HTTP server: how many there may be, how long a request or an answer may take,
+// and who has to leave.
 //
-// libevent bounds neither. Its timeout begins again with each byte, and it accepts connections as long as there are any.
+// libevent bounds neither. Its timeout begins again with each byte, and it accepts connections as
+// long as there are any.
 #pragma once
 
 #include <stdbool.h>
@@ -21,11 +23,14 @@ struct evhttp_connection;
 
 struct clients_bounds {
 	const char *who; // in messages: "clients on the socket"
-	// Connections. For one more, the one is closed that has had a request to complete for the longest time, or
-	// else an answer to read. If all of them wait for answers, new ones wait as well.
+	// Connections. For one more, the one is closed that has had a request to complete for the
+	// longest time, or else an answer to read. If all of them wait for answers, new ones wait
+	// as well.
 	size_t most;
-	size_t unread_max; // bytes of a request that wait for the rest of it; with more the client is closed
-	size_t held_max; // bytes of all requests and answers together; above it, who has most is closed
+	// bytes of a request that wait for the rest of it; with more the client is closed
+	size_t unread_max;
+	// bytes of all requests and answers together; above it, who has most is closed
+	size_t held_max;
 	unsigned request_s; // from the connection, or the last answer, to the end of a request
 	unsigned answer_s;  // to read an answer
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tells the parts of the agent when a command has changed the instance.
 //
-// All commands that change one write their name into its lock file when they take the lock, and inotify reports that. A
-// task that then looks under the shared lock finds what the command has done. The agent's own changes are reported too.
+// All commands that change one write their name into its lock file when they take the lock, and
+// inotify reports that. A task that then looks under the shared lock finds what the command has
+// done. The agent's own changes are reported too.
 #pragma once
 
 #include <stdint.h>
@@ -16,5 +17,6 @@ struct commands;
 int commands_watch(struct agent *a, struct commands **ret, struct err *err);
 void commands_free(struct commands *c);
 
-// From now on the task runs within `ms` after each command has begun; tasks last as long as the agent.
+// From now on the task runs within `ms` after each command has begun; tasks last as long as the
+// agent.
 void agent_after_command(struct agent *a, struct agent_task *task, uint64_t ms);

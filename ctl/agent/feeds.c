@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent for feeds: each is fetched by its `every`, and its text used if it is good.
 //
-// A new text of a policy's feed becomes the copy on disk, and the policy in effect is applied again with the copies. What is wrong
-// leaves the last good text in effect, is logged when it begins, and is a problem until it ends. A new text of a list
-// becomes its content by `weir block --sync` in a process of its own, and so does the same text each time if its entries
-// have ends or its lines names. The loop only fetches: a text is read, judged and written by workers.
+// A new text of a policy's feed becomes the copy on disk, and the policy in effect is applied again
+// with the copies. What is wrong leaves the last good text in effect, is logged when it begins, and
+// is a problem until it ends. A new text of a list becomes its content by `weir block --sync` in a
+// process of its own, and so does the same text each time if its entries have ends or its lines
+// names. The loop only fetches: a text is read, judged and written by workers.
 #include "ctl/agent/feeds.h"
 
 #include <event2/event.h>
@@ -71,7 +72,7 @@ struct feeds_part {
 	bool looked;
 };
 
-// ---- when -----------------------------------------------------------------------------------------
+// ---- when ---------------------------------------------------------------------------------------
 
 // Up to a tenth earlier, so that many hosts do not come at once.
 static uint64_t jittered(uint64_t ms)
@@ -99,7 +100,7 @@ static uint64_t retry_ms(const struct feed_job *job)
 	return ms < job->url.every_ms ? ms : job->url.every_ms;
 }
 
-// ---- what came ------------------------------------------------------------------------------------
+// ---- what came ----------------------------------------------------------------------------------
 
 static void tell(const struct feed_job *job, const char *from, const char *to, const char *why)
 {
@@ -189,7 +190,7 @@ static void take_same(struct feed_job *job)
 	agent_changed(job->part->agent);
 }
 
-// ---- the text of a policy's feed --------------------------------------------------------------------
+// ---- the text of a policy's feed ----------------------------------------------------------------
 
 // A file that could not be applied yet may have waited for this feed.
 static void use_copy(const struct feed_job *job)
@@ -239,7 +240,7 @@ static void on_saved(void *ctx, int code, uint64_t entries, const struct err *er
 	agent_changed(job->part->agent);
 }
 
-// ---- the text of a list -----------------------------------------------------------------------------
+// ---- the text of a list -------------------------------------------------------------------------
 
 // Why the command has failed: the first invalid line, with the URL for the file that it has read.
 static void refuse_list(struct feed_job *job, const struct exchange_result *r)
@@ -393,7 +394,7 @@ static void on_written(void *ctx, int code, uint64_t entries, const struct err *
 		refuse_text(job, &why);
 }
 
-// ---- fetching ---------------------------------------------------------------------------------------
+// ---- fetching -----------------------------------------------------------------------------------
 
 static void on_fetched(void *ctx, struct fetch_result *r)
 {
@@ -444,7 +445,7 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 		fail(job, &err);
 }
 
-// ---- jobs -----------------------------------------------------------------------------------------
+// ---- jobs ---------------------------------------------------------------------------------------
 
 static const char *copy_of(const char *text)
 {
@@ -603,7 +604,7 @@ static int look(void *ctx, struct err *err)
 	return 0;
 }
 
-// ---- the part -------------------------------------------------------------------------------------
+// ---- the part -----------------------------------------------------------------------------------
 
 static int start(struct agent *a, struct err *err)
 {
@@ -634,7 +635,8 @@ static void stop(struct agent *a)
 	a->feeds = NULL;
 }
 
-// For metrics, which others may read: the digest tells feeds apart that differ in the secret part only.
+// For metrics, which others may read: the digest tells feeds apart that differ in the secret part
+// only.
 static void report_identity(const struct feed_job *job, struct json *one)
 {
 	CLEANUP_FREE char *public = feed_public_url(job->url.url);
@@ -678,7 +680,8 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "feeds", feeds);
 }
 
-// What fails, and the lists, at once. The feeds of the policy are fetched by the part `files`, which applies it again.
+// What fails, and the lists, at once. The feeds of the policy are fetched by the part `files`,
+// which applies it again.
 static int reload(struct agent *a, struct err *err)
 {
 	(void)err;

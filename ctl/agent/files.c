@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent that watches the policy file, its includes and its lists. For its databases see reapply.c.
+// The part of the agent that watches the policy file, its includes and its lists. For its databases
+// see reapply.c.
 #include "ctl/agent/files.h"
 
 #include <errno.h>
@@ -54,7 +55,7 @@ const struct inputs *files_inputs(const struct agent *a)
 	return a->files ? &a->files->inputs : NULL;
 }
 
-// ---- what is watched ------------------------------------------------------------------------------
+// ---- what is watched ----------------------------------------------------------------------------
 
 static void add_paths(struct watches_paths *to, char *const *paths, size_t n)
 {
@@ -75,7 +76,7 @@ static void look_again(struct files *f)
 	feeds_watch(f->agent);
 }
 
-// ---- applying -------------------------------------------------------------------------------------
+// ---- applying -----------------------------------------------------------------------------------
 
 static void wait_and_try(struct files *f)
 {
@@ -197,7 +198,7 @@ void files_apply(struct agent *a, bool offline)
 			 a->policy, revision, current);
 }
 
-// ---- the part -------------------------------------------------------------------------------------
+// ---- the part -----------------------------------------------------------------------------------
 
 // A person who writes the policy file wants it applied, also if it is an older one again.
 static bool is_other_text(struct files *f)
@@ -214,8 +215,8 @@ static bool is_other_text(struct files *f)
 	return other;
 }
 
-// Without the file nothing is applied, and nothing is refused. What it said stays in effect. A file that was named and
-// has never existed is an error of its apply.
+// Without the file nothing is applied, and nothing is refused. What it said stays in effect. A file
+// that was named and has never existed is an error of its apply.
 static bool is_absent(struct files *f)
 {
 	bool had = f->text[0], gone = had && !file_exists(f->agent->policy);

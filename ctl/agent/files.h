@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policy file of `weir run`: applied again when what it is made from changes, or when it comes to exist.
+// The policy file of `weir run`: applied again when what it is made from changes, or when it comes
+// to exist.
 #pragma once
 
 #include <stdbool.h>
@@ -7,8 +8,8 @@
 struct agent;
 struct inputs;
 
-// Applies the policy of the agent in a process of its own, once more after the one that runs. offline: with the copies
-// of its feeds. Without a policy file nothing happens.
+// Applies the policy of the agent in a process of its own, once more after the one that runs.
+// offline: with the copies of its feeds. Without a policy file nothing happens.
 void files_apply(struct agent *a, bool offline);
 // Only the default file is allowed not to exist; another one then is an error of its apply.
 bool files_have_policy(const struct agent *a);

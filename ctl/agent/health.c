@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent that checks backends and puts what follows into the rings.
 //
-// Each backend has a timer and a probe, via path one for each VIP. What their results change is applied a little later,
-// all of it as one rewrite, and then kept in the file of control/health_file.h, from which the next agent continues.
-// Where the kernel's state of a backend differs from that file, the kernel's counts.
+// Each backend has a timer and a probe, via path one for each VIP. What their results change is
+// applied a little later, all of it as one rewrite, and then kept in the file of
+// control/health_file.h, from which the next agent continues. Where the kernel's state of a backend
+// differs from that file, the kernel's counts.
 #include "ctl/agent/health.h"
 
 #include <errno.h>
@@ -378,7 +379,8 @@ static void plan_first(struct agent_health *h, struct health_target *t,
 		check_in(t, random_below(h, every));
 }
 
-// Continues what the targets before, or the agent before, knew of a backend; n: its place, where it is likely to be.
+// Continues what the targets before, or the agent before, knew of a backend; n: its place, where it
+// is likely to be.
 static void take_over(struct agent_health *h, size_t n, const struct health_targets *old,
 		      const struct health_records *records, const struct pool *pool)
 {

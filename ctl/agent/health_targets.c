@@ -48,7 +48,8 @@ static bool is_vip(const struct resolved *r, const struct addr *a)
 	return false;
 }
 
-// The own addresses are needed only where the kernel might choose a VIP: on a host that is a backend itself.
+// The own addresses are needed only where the kernel might choose a VIP: on a host that is a
+// backend itself.
 static int find_own(struct load *l, struct err *err)
 {
 	bool any = false;
@@ -97,7 +98,8 @@ static struct addr address6(uint64_t hi, uint64_t lo)
 	return a;
 }
 
-// The n-th prefix of the service, of the IPv4 ones and then of the others. *ret_size: addresses to try.
+// The n-th prefix of the service, of the IPv4 ones and then of the others. *ret_size: addresses to
+// try.
 static struct addr prefix_at(const struct resolved_addresses *s, size_t n, uint32_t more,
 			     bool *ret_in, uint32_t *ret_size)
 {
@@ -160,8 +162,9 @@ static bool can_be_source(const struct load *l, const struct addr *a, uint8_t fa
 	       !addr_is_loopback(a);
 }
 
-// From where this host would send to the VIP, if it did not balance it: the backend answers to it. Where the VIP is an
-// address of this host, as the active node of a pair has it: from where it would send to a backend. Family 0: from none.
+// From where this host would send to the VIP, if it did not balance it: the backend answers to it.
+// Where the VIP is an address of this host, as the active node of a pair has it: from where it
+// would send to a backend. Family 0: from none.
 static struct addr source_to(const struct load *l, const struct addr *vip,
 			     const struct addr *backend)
 {
@@ -386,7 +389,8 @@ static size_t count_sources(const struct load *l)
 	return n;
 }
 
-// VIPs without a source are asked only if no other has one: the result tells that nothing can be asked.
+// VIPs without a source are asked only if no other has one: the result tells that nothing can be
+// asked.
 static void add_path_probes(const struct load *l, const struct resolved_service *s,
 			    const struct resolved_backend *b, struct probe_spec *spec,
 			    struct health_target *target)

@@ -47,17 +47,18 @@ struct health_targets {
 	uint64_t sources;           // as health_targets_sources
 };
 
-// Resolves the active policy of the instance. Without one, *ret is empty. `done` gets the probe (struct health_probe).
-// 0 or -errno with err set.
+// Resolves the active policy of the instance. Without one, *ret is empty. `done` gets the probe
+// (struct health_probe). 0 or -errno with err set.
 int health_targets_load(struct agent *a, const struct pool *pool, struct probes *probes,
 			probe_done *done, struct health_targets *ret, struct err *err);
 void health_targets_free(struct health_targets *t);
 #define CLEANUP_HEALTH_TARGETS CLEANUP(health_targets_free)
-// A digest of what this host's addresses and routes decide of checks. Another one: they are to be loaded again. 0 or
-// -errno with err set.
+// A digest of what this host's addresses and routes decide of checks. Another one: they are to be
+// loaded again. 0 or -errno with err set.
 int health_targets_sources(const struct health_targets *t, uint64_t *ret, struct err *err);
 
-// The same backend of a service of that name, probably the one with the index `guess`; NULL: it is not there.
+// The same backend of a service of that name, probably the one with the index `guess`; NULL: it is
+// not there.
 struct health_target *health_targets_find(const struct health_targets *t, size_t guess,
 					  const char *service, const struct addr *addr,
 					  uint16_t port);

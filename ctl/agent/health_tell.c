@@ -23,7 +23,8 @@ void health_note_told(struct health_target *t)
 	t->told_ring = t->backend->ring;
 }
 
-// kept: its checks fail, and it gets new flows all the same; failing: they fail, and an operator has drained it.
+// kept: its checks fail, and it gets new flows all the same; failing: they fail, and an operator
+// has drained it.
 static const char *word_of(uint8_t state, uint8_t ring)
 {
 	if (state == BACKEND_UP)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tells the program of `weir run --hook PROGRAM` what changes.
 //
-// Each event is a process: one line of JSON on its standard input. One runs at a time, others wait in a queue; an event
-// for which there is no room is counted, and the count is an event of its own.
+// Each event is a process: one line of JSON on its standard input. One runs at a time, others wait
+// in a queue; an event for which there is no room is counted, and the count is an event of its own.
 #pragma once
 
 #include "ctl/base/err.h"

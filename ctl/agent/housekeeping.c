@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent for what time ends: trials, transitions and overrides of services, entries.
 //
-// Each is a task. It looks, by reading only, whether something is due, does that as a command would, and comes again
-// when the next thing is due. Any command may bring a nearer deadline, so all look again after one.
+// Each is a task. It looks, by reading only, whether something is due, does that as a command
+// would, and comes again when the next thing is due. Any command may bring a nearer deadline, so
+// all look again after one.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,9 +170,9 @@ static int do_trial(void *part, struct err *err)
 
 // ---- services -----------------------------------------------------------------------------------
 
-// While a trial runs, nothing may be changed: the end of the trial is a command, or the task above. Nothing is late by
-// that: slots that are changing stay so through the trial and a hold longer (ring_extend), and a trial takes no longer
-// than `idle`, so the hold is looked at in time.
+// While a trial runs, nothing may be changed: the end of the trial is a command, or the task above.
+// Nothing is late by that: slots that are changing stay so through the trial and a hold longer
+// (ring_extend), and a trial takes no longer than `idle`, so the hold is looked at in time.
 static int look_at_services(struct housekeeping *h, struct lb_due *ret, bool *ret_any,
 			    struct err *err)
 {
@@ -295,7 +296,8 @@ static int remove_entries(struct housekeeping *h, const struct store_expiry *e, 
 	return store_commit(b, false, &plan, err);
 }
 
-// Seconds of entries are joined, and what has expired while the store was read comes with the next look.
+// Seconds of entries are joined, and what has expired while the store was read comes with the next
+// look.
 static uint64_t entries_in(const struct store_expiry *e, uint64_t took_ms)
 {
 	uint64_t ms = e->next_s == RECORD_NEVER ? LOOK_MOST_MS

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent that follows the network: next hops of backends, MAC addresses, devices that come back.
+// The part of the agent that follows the network: next hops of backends, MAC addresses, devices
+// that come back.
 //
-// An event of the kernel that may matter leads to a look, a little later, so that a burst is one look. The look asks the
-// kernel as commands do, without the lock, and takes the lock only to write what differs. Messages that were lost
-// lead to a look too.
+// An event of the kernel that may matter leads to a look, a little later, so that a burst is one
+// look. The look asks the kernel as commands do, without the lock, and takes the lock only to write
+// what differs. Messages that were lost lead to a look too.
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
@@ -32,8 +33,8 @@
 
 #define JOIN_MS 50 // changes within this time are one look
 #define SHARE   10 // looks take at most a tenth of the time
-#define ASK_MS \
-	15000 // packets that XDP sends keep no neighbour alive: it is asked so often whether it is there
+// packets that XDP sends keep no neighbour alive: it is asked so often whether it is there
+#define ASK_MS     15000
 #define NAMED      8 // backends in one message
 #define COMMAND_MS 100
 
@@ -148,7 +149,8 @@ static bool note_neighbour(struct links_part *l, const struct neigh *n)
 	return !same;
 }
 
-// Is one of the hops in it? They are sorted, and the first that is not before the prefix is the only one to ask.
+// Is one of the hops in it? They are sorted, and the first that is not before the prefix is the
+// only one to ask.
 static bool concerns_hops(const struct links_part *l, const struct prefix *p)
 {
 	size_t from = 0, to = l->hops.n;

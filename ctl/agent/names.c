@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent for the host names of entries and of the policy: each is asked for again when its TTL ends, or
-// when the policy releases an address of it.
+// The part of the agent for the host names of entries and of the policy: each is asked for again
+// when its TTL ends, or when the policy releases an address of it.
 //
-// The work is that of `weir refresh`, in a process of its own. What is kept here is only when each name is due; after a
-// restart all are due soon, spread over time.
+// The work is that of `weir refresh`, in a process of its own. What is kept here is only when each
+// name is due; after a restart all are due soon, spread over time.
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@
 #define HOSTS_MS       60000 // of names in /etc/hosts, which have no TTL
 #define SERVER_MOST_MS 60000 // back-off while no name server answers
 #define NAMES_AT_ONCE  1000
-#define PAUSE_MS       500 // between two questions: names that come due meanwhile are asked for together
+// between two questions: names that come due meanwhile are asked for together
+#define PAUSE_MS       500
 #define NEW_PER_S      250     // names whose TTL is not known
 #define CATCH_UP       11 / 10 // at most so many times the names per second that their TTLs ask for
 #define AFTER_COMMAND  1000
@@ -117,7 +118,8 @@ static uint64_t within(uint64_t ms, uint64_t least, uint64_t most)
 	return ms < least ? least : ms > most ? most : ms;
 }
 
-// The TTL is what is left of it at the name server that was asked: the answer may change right then.
+// The TTL is what is left of it at the name server that was asked: the answer may change right
+// then.
 static uint64_t after_answer(struct watched *one, uint64_t ttl_ms)
 {
 	one->interval_ms = within(ttl_ms, TTL_LEAST_MS, TTL_MOST_MS);
@@ -133,8 +135,8 @@ static uint64_t after_failure(const struct watched *one)
 	return ms + random_below(ms / 4);
 }
 
-// How many names the next question has at most: what their TTLs ask for in the time since the last one, and somewhat
-// more, so that names that come due together are apart from each other soon.
+// How many names the next question has at most: what their TTLs ask for in the time since the last
+// one, and somewhat more, so that names that come due together are apart from each other soon.
 static size_t quota(const struct names_part *p, uint64_t now)
 {
 	uint64_t elapsed = within(now - p->asked_ms, PAUSE_MS, 4 * PAUSE_MS), per_1000_s = 0, n;
@@ -322,7 +324,8 @@ static void take_answers(struct names_part *p, const struct json *rows)
 	tell_others(p);
 	if (p->told.again)
 		ask_failing(p);
-	// Asked for, and not in the document: unblocked meanwhile, or of a policy whose record cannot be read now.
+	// Asked for, and not in the document: unblocked meanwhile, or of a policy whose record
+	// cannot be read now.
 	vec_each (&p->names, one) {
 		if (one->asked) {
 			one->due_ms = agent_now_ms() + TTL_LEAST_MS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is wrong with names as a whole, apart from single answers: told when it begins, when it becomes another failure
-// and when it ends, and a problem of the part in between.
+// What is wrong with names as a whole, apart from single answers: told when it begins, when it
+// becomes another failure and when it ends, and a problem of the part in between.
 #pragma once
 
 #include <stdbool.h>

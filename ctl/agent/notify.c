@@ -104,7 +104,8 @@ bool notify_logs_to_journal(void)
 
 #define SERVICE ".service"
 
-// The last step of the first path that is a service: "0::/system.slice/system-weir.slice/weir@main.service".
+// The last step of the first path that is a service:
+// "0::/system.slice/system-weir.slice/weir@main.service".
 static char *service_in(char *groups)
 {
 	char *rest = NULL;

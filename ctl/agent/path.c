@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Carries the packets of checks between a namespace of the agent and the backends.
 //
-// Out: a socket in the enclave (ctl/net/enclave.h) sends to the VIP; its packet comes to the agent through the tun
-// device. The source port tells which backend it is for. The element of that backend in the kernel gives the headers,
-// and a packet socket sends the frame. In: the datapath gives frames of awaited flows another ethertype
-// (common/answer.h), for which a second packet socket is open; the packet in them goes into the tun device.
+// Out: a socket in the enclave (ctl/net/enclave.h) sends to the VIP; its packet comes to the agent
+// through the tun device. The source port tells which backend it is for. The element of that
+// backend in the kernel gives the headers, and a packet socket sends the frame. In: the datapath
+// gives frames of awaited flows another ethertype (common/answer.h), for which a second packet
+// socket is open; the packet in them goes into the tun device.
 #include "ctl/agent/path.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Checks through the path: sockets of the agent whose packets go to a backend as those of clients do.
+// Checks through the path: sockets of the agent whose packets go to a backend as those of clients
+// do.
 #pragma once
 
 #include <stdint.h>
@@ -20,8 +21,8 @@ struct path_ends {
 	struct addr vip, source;
 };
 
-// backend: family 4 or 6, and its port as lb_member.port has it. *ret is NULL where the kernel has no such backend. 0 or
-// -errno with err set.
+// backend: family 4 or 6, and its port as lb_member.port has it. *ret is NULL where the kernel has
+// no such backend. 0 or -errno with err set.
 int path_way_new(struct path *p, const char *service, const struct addr *backend,
 		 uint16_t backend_port, const struct path_ends *ends, uint32_t timeout_ms,
 		 struct path_way **ret, struct err *err);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent for the countries and autonomous systems of entries: they follow their databases.
+// The part of the agent for the countries and autonomous systems of entries: they follow their
+// databases.
 //
-// The work is that of `weir refresh --places`, in a process of its own: once when there are such entries, when a
-// database changes, and later and later while one of them keeps its prefixes of before.
+// The work is that of `weir refresh --places`, in a process of its own: once when there are such
+// entries, when a database changes, and later and later while one of them keeps its prefixes of
+// before.
 #include "ctl/agent/places.h"
 
 #include <errno.h>
@@ -65,7 +67,7 @@ static const struct problem *find(const struct problems *problems, const char *n
 	return NULL;
 }
 
-// ---- results --------------------------------------------------------------------------------------
+// ---- results ------------------------------------------------------------------------------------
 
 static void take_problem(struct places_part *p, struct problems *to, const char *name,
 			 const char *why)
@@ -159,7 +161,7 @@ static void ask(struct places_part *p)
 	wait_and_ask(p);
 }
 
-// ---- when -----------------------------------------------------------------------------------------
+// ---- when ---------------------------------------------------------------------------------------
 
 static void on_change(void *part)
 {
@@ -202,7 +204,7 @@ void places_listed(struct agent *a, size_t n)
 		ask(p);
 }
 
-// ---- the part -------------------------------------------------------------------------------------
+// ---- the part -----------------------------------------------------------------------------------
 
 static int start(struct agent *a, struct err *err)
 {

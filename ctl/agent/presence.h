@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Whether an instance has an agent, and what that agent tells of itself: for the agent and for `weir status`.
+// Whether an instance has an agent, and what that agent tells of itself: for the agent and for
+// `weir status`.
 //
-// /run/weir/NAME/agent is locked as long as the agent lives, and has its pid. /run/weir/NAME/agent.json has its report;
-// the agent replaces it when it changes, and at its end by a report of the end. So without a lock, any other report is
-// what a killed agent has left. No file outlives a boot.
+// /run/weir/NAME/agent is locked as long as the agent lives, and has its pid.
+// /run/weir/NAME/agent.json has its report; the agent replaces it when it changes, and at its end
+// by a report of the end. So without a lock, any other report is what a killed agent has left. No
+// file outlives a boot.
 #pragma once
 
 #include <stdbool.h>
@@ -16,10 +18,11 @@
 int presence_take(const char *instance, int *ret_fd, struct err *err);
 // Replaces the report. 0 or -errno with err set.
 int presence_report(const char *instance, const struct json *report, struct err *err);
-// Replaces the report by one of the end. file: the policy that the agent has followed; NULL: none. why: NULL, or the
-// error with which it ends.
+// Replaces the report by one of the end. file: the policy that the agent has followed; NULL: none.
+// why: NULL, or the error with which it ends.
 void presence_leave(const char *instance, const char *file, const struct err *why);
-// Removes what agents have left; none may run. *ret_any: there was something. 0 or -errno with err set.
+// Removes what agents have left; none may run. *ret_any: there was something. 0 or -errno with err
+// set.
 int presence_forget(const char *instance, bool dry_run, bool *ret_any, struct err *err);
 
 struct presence {
@@ -27,8 +30,8 @@ struct presence {
 	bool killed;  // none has, but a report is there
 	bool ended;   // none has, and the last one has ended by itself: "ended_s", "file", "error"
 	uint64_t pid; // 0: not known
-	uint64_t
-		late_ms; // of one that runs: since its loop has turned, if that should have been long ago; else 0
+	// of one that runs: since its loop has turned, if that should have been long ago; else 0
+	uint64_t late_ms;
 	struct json *report; // NULL: none that can be read
 };
 void presence_read(const char *instance, struct presence *ret);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Applies the policy in effect from its record, by `weir apply --again` in a process of its own.
 //
-// The databases of countries and autonomous systems are watched here, for the policy file, too: a change of one leads to
-// one apply, that of the policy in effect, unless only the file has places.
+// The databases of countries and autonomous systems are watched here, for the policy file, too: a
+// change of one leads to one apply, that of the policy in effect, unless only the file has places.
 #include "ctl/agent/reapply.h"
 
 #include <errno.h>
@@ -42,11 +42,12 @@ struct reapply {
 	struct err problem;
 };
 
-// ---- which policy -----------------------------------------------------------------------------------
+// ---- which policy -------------------------------------------------------------------------------
 
 static void change(struct reapply *r, const char *what);
 
-// During a trial nothing changes. Without a readable record no feed is followed; then `weir status` has an alarm.
+// During a trial nothing changes. Without a readable record no feed is followed; then `weir status`
+// has an alarm.
 void reapply_look(struct reapply *r)
 {
 	CLEANUP_IN_EFFECT struct in_effect *e = in_effect_new();
@@ -80,7 +81,7 @@ bool reapply_has(const struct reapply *r, const char *url)
 	return false;
 }
 
-// ---- applying it ------------------------------------------------------------------------------------
+// ---- applying it --------------------------------------------------------------------------------
 
 static void start_in(struct reapply *r, uint64_t ms)
 {
@@ -120,7 +121,8 @@ static bool has_warnings(const struct exchange_result *result)
 	       json_length(json_get(result->document, "warnings"));
 }
 
-// A file that could not be applied may have waited for the same. A warning is new here: a database has changed.
+// A file that could not be applied may have waited for the same. A warning is new here: a database
+// has changed.
 static void succeed(struct reapply *r, const struct exchange_result *result)
 {
 	applies_log(r->agent, result, has_warnings(result));
@@ -198,7 +200,7 @@ const struct err *reapply_problem(const struct reapply *r)
 	return &r->problem;
 }
 
-// ---- databases --------------------------------------------------------------------------------------
+// ---- databases ----------------------------------------------------------------------------------
 
 static void on_databases(void *ctx)
 {
@@ -229,7 +231,7 @@ void reapply_watch(struct reapply *r)
 	watches_set(r->databases, &paths);
 }
 
-// ---- start and end ----------------------------------------------------------------------------------
+// ---- start and end ------------------------------------------------------------------------------
 
 int reapply_new(struct agent *a, struct reapply **ret, struct err *err)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policy in effect, whichever file it came from: which feeds and places it has, and its apply when they have changed.
+// The policy in effect, whichever file it came from: which feeds and places it has, and its apply
+// when they have changed.
 #pragma once
 
 #include "ctl/agent/inputs.h"
@@ -17,7 +18,8 @@ void reapply_look(struct reapply *r);
 // Its feeds, and whether it has places, as of the last look.
 const struct inputs *reapply_inputs(const struct reapply *r);
 bool reapply_has(const struct reapply *r, const char *url);
-// The copy of one of its feeds has changed: applies it again with it, and tries until that succeeds.
+// The copy of one of its feeds has changed: applies it again with it, and tries until that
+// succeeds.
 void reapply_soon(struct reapply *r, const char *url);
 // Follows the databases of places from now on, if the policy in effect or the policy file has any.
 void reapply_watch(struct reapply *r);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Work of the agent that may need the lock of the instance: run at a time, tried again while another has the lock.
+// Work of the agent that may need the lock of the instance: run at a time, tried again while
+// another has the lock.
 #pragma once
 
 #include <stdbool.h>
@@ -14,8 +15,8 @@ struct event;
 struct agent_task {
 	struct agent *agent;
 	const char *what; // for messages: "removal of expired entries"
-	// -EAGAIN: another process has the lock, which is nothing to tell at first. Another failure is logged when it
-	// begins, tried again later and later, and a problem until it works.
+	// -EAGAIN: another process has the lock, which is nothing to tell at first. Another failure
+	// is logged when it begins, tried again later and later, and a problem until it works.
 	int (*run)(void *ctx, struct err *err);
 	void *ctx;
 	struct event *timer;

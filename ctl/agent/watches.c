@@ -52,7 +52,7 @@ void watches_paths_free(struct watches_paths *paths)
 	vec_free(&paths->all);
 }
 
-// ---- what is watched ------------------------------------------------------------------------------
+// ---- what is watched ----------------------------------------------------------------------------
 
 static void add_step(struct watches *w, const char *folder, const char *name)
 {
@@ -143,7 +143,7 @@ static void watch_all(struct watches *w)
 	vec_free(&before);
 }
 
-// ---- what has changed -----------------------------------------------------------------------------
+// ---- what has changed ---------------------------------------------------------------------------
 
 static void add_file(struct text *t, const char *path)
 {
@@ -216,7 +216,7 @@ static void on_events(evutil_socket_t fd, short what, void *watches)
 		evtimer_add(w->timer, &join);
 }
 
-// ---- start and end --------------------------------------------------------------------------------
+// ---- start and end ------------------------------------------------------------------------------
 
 void watches_free(struct watches *w)
 {

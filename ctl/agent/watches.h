@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Watches files by their paths: contents, renames, and links and folders on the way that are exchanged.
+// Watches files by their paths: contents, renames, and links and folders on the way that are
+// exchanged.
 //
-// inotify watches the folders: every folder on the way to a file, with the name of the next step. So a file that an
-// editor replaces, that does not exist yet, or that is reached through other links from now on, is found.
+// inotify watches the folders: every folder on the way to a file, with the name of the next step.
+// So a file that an editor replaces, that does not exist yet, or that is reached through other
+// links from now on, is found.
 #pragma once
 
 #include "ctl/base/err.h"
@@ -11,13 +13,14 @@
 struct event_base;
 struct watches;
 
-// `changed` is called WATCHES_JOIN_MS after the first of a burst of events, if a file is another one or has other
-// content (size and times tell). 0 or -errno with err set.
+// `changed` is called WATCHES_JOIN_MS after the first of a burst of events, if a file is another
+// one or has other content (size and times tell). 0 or -errno with err set.
 #define WATCHES_JOIN_MS 200
 int watches_new(struct event_base *base, void (*changed)(void *ctx), void *ctx,
 		struct watches **ret, struct err *err);
 void watches_free(struct watches *w);
-// Watches these paths and patterns (glob(7), in the last step only) from now on, instead of those before.
+// Watches these paths and patterns (glob(7), in the last step only) from now on, instead of those
+// before.
 struct watches_paths {
 	VEC(char *) all;
 };

@@ -29,8 +29,8 @@ int addr_parse(const char *text, size_t len, struct addr *ret, bool *ret_mapped)
 // The IPv4 address that an IPv4-mapped one stands for; any other address as it is.
 struct addr addr_unmapped(const struct addr *a);
 
-// An address or ADDRESS/LENGTH. 0, or -EINVAL with a sentence and a hint in err that say how to write
-// what was probably meant: "10/8", "10.0.0.0/255.0.0.0", host bits set, leading zeros,
+// An address or ADDRESS/LENGTH. 0, or -EINVAL with a sentence and a hint in err that say how to
+// write what was probably meant: "10/8", "10.0.0.0/255.0.0.0", host bits set, leading zeros,
 // "0x7f.1", "0/0", "fe80::1%eth0", "1.2.3.4/33", "name/24".
 int prefix_parse(const char *text, size_t len, struct prefix *ret, bool *ret_mapped,
 		 struct err *err);
@@ -54,7 +54,8 @@ struct prefix prefix_of(const struct addr *a, uint8_t len); // masks the host bi
 bool prefix_is_host(const struct prefix *p);
 bool prefix_contains(const struct prefix *outer, const struct prefix *inner);
 bool prefix_overlaps(const struct prefix *a, const struct prefix *b);
-// Order: family, address bytes, then shorter prefixes first; so a prefix comes before the prefixes that it contains.
+// Order: family, address bytes, then shorter prefixes first; so a prefix comes before the prefixes
+// that it contains.
 int addr_compare(const struct addr *a, const struct addr *b);
 int prefix_compare(const struct prefix *a, const struct prefix *b);
 

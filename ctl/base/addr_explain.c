@@ -221,7 +221,8 @@ static bool explain_length(const struct spelled_word *w, struct err *err)
 		      : explain_host_bits(w, &a, (uint8_t)len, err);
 }
 
-// As inet_aton(3) reads it: one to four parts, decimal or hexadecimal, the last one filling the rest.
+// As inet_aton(3) reads it: one to four parts, decimal or hexadecimal, the last one filling the
+// rest.
 static bool classic_v4(const char *text, uint32_t *ret)
 {
 	uint32_t address = 0, part, room = UINT32_MAX;

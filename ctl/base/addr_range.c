@@ -44,7 +44,8 @@ static unsigned largest_block(u128 first, u128 last, unsigned width)
 }
 
 // Taking the largest block each time gives the fewest, at most 2W - 2 of them for addresses of W
-// bits: Srinivasan, Varghese, Suri, Waldvogel, "Fast and Scalable Layer Four Switching", SIGCOMM 1998.
+// bits: Srinivasan, Varghese, Suri, Waldvogel, "Fast and Scalable Layer Four Switching", SIGCOMM
+// 1998.
 static size_t cut(const struct addr *from, const struct addr *to, struct prefix *ret)
 {
 	u128 first = number_of(from), last = number_of(to);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The worst of the kept items is at the top of the heap, so a better one replaces it in log N steps.
+// The worst of the kept items is at the top of the heap, so a better one replaces it in log N
+// steps.
 #include "ctl/base/best.h"
 
 #include <stdbool.h>

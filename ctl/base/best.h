@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The best N of many: items are offered one after another, and no more than N are kept (a bounded heap).
+// The best N of many: items are offered one after another, and no more than N are kept (a bounded
+// heap).
 #pragma once
 
 #include <stddef.h>

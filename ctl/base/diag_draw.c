@@ -38,8 +38,8 @@ struct drawn_line {
 	size_t caret, caret_end, columns;
 };
 
-// The part of the line near the caret. Where it cuts, more columns are left than the window has, even
-// if all code points have four bytes; one that is cut itself is outside the window.
+// The part of the line near the caret. Where it cuts, more columns are left than the window has,
+// even if all code points have four bytes; one that is cut itself is outside the window.
 static struct drawn_line near_caret(const struct diag_excerpt *e)
 {
 	struct drawn_line r = {.at = e->text + e->start, .end = e->text + e->end};

@@ -4,8 +4,9 @@
 // A function that can fail for a reason worth telling takes `struct err *err` last and returns 0 or
 // a negative errno. On failure it has called one of the err_* functions exactly once. Inner layers
 // write the message; only ctl/cmd and main print it. A message is lower case, with the object in
-// single quotes and the cause in words last, then a hint: "cannot open 'x': it does not exist
-// (is it mounted?)". Where the errno alone tells no cause, its name is in parentheses: "cannot link 'x' (EINVAL)".
+// single quotes and the cause in words last, then a hint: "cannot open 'x': it does not exist (is
+// it mounted?)". Where the errno alone tells no cause, its name is in parentheses: "cannot link 'x'
+// (EINVAL)".
 #pragma once
 
 #include <stdbool.h>
@@ -53,5 +54,6 @@ bool err_is_like(const struct err *a, const struct err *b);
 const char *err_name(int code);
 // "it does not exist" for ENOENT or -ENOENT, or its name where it has many causes.
 const char *err_why(int code);
-// The same as err_name, of a positive code where the C library has no names; NULL: not one that Weir meets.
+// The same as err_name, of a positive code where the C library has no names; NULL: not one that
+// Weir meets.
 const char *err_name_of(int code);

@@ -43,8 +43,8 @@ static int too_large(const char *path, size_t max, struct err *err)
 	return err_input(err, "'%s' is larger than %zu MB", path, max / 1000000);
 }
 
-// Waits until a pipe has a byte or its writer has closed it: before the first writer opens it, read() would
-// report the end. Afterwards read() waits.
+// Waits until a pipe has a byte or its writer has closed it: before the first writer opens it,
+// read() would report the end. Afterwards read() waits.
 static int await_writer(int fd)
 {
 	struct pollfd pipe = {.fd = fd, .events = POLLIN};

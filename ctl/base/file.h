@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Whole files: read with a bound, and replaced so that a reader sees the old content or the new one.
+// Whole files: read with a bound, and replaced so that a reader sees the old content or the new
+// one.
 #pragma once
 
 #include <stdbool.h>
@@ -17,19 +18,20 @@ int file_read_stream(const char *path, size_t max, char **ret_text, size_t *ret_
 		     struct err *err);
 
 // The two halves of an atomic replacement. file_stage writes PATH.new and fsyncs it; file_commit
-// renames it over PATH and fsyncs the folder. A killed process leaves PATH old or new, whole; a failed
-// file_commit leaves PATH.new, so that it can be tried again.
+// renames it over PATH and fsyncs the folder. A killed process leaves PATH old or new, whole; a
+// failed file_commit leaves PATH.new, so that it can be tried again.
 int file_stage(const char *path, const char *text, size_t len, mode_t mode, struct err *err);
 int file_commit(const char *path, struct err *err);
 // Both at once; a failure leaves no PATH.new.
 int file_replace(const char *path, const char *text, size_t len, mode_t mode, struct err *err);
 
-// Can a file in the folder be written now? Tries it with a file that has no name, so nothing is left. 0, or -errno:
-// -ENOSPC, -EDQUOT, -EROFS, -ENOENT. 0 too where the file system cannot tell.
+// Can a file in the folder be written now? Tries it with a file that has no name, so nothing is
+// left. 0, or -errno: -ENOSPC, -EDQUOT, -EROFS, -ENOENT. 0 too where the file system cannot tell.
 int file_try_write(const char *folder);
 
 // mkdir -p; folders that it makes get `mode`. 0 or -errno with err set.
 int file_mkdirs(const char *path, mode_t mode, struct err *err);
-// Removes a folder with all its files and folders; no error when it is absent. Does not follow links.
+// Removes a folder with all its files and folders; no error when it is absent. Does not follow
+// links.
 int file_remove_tree(const char *path, struct err *err);
 bool file_exists(const char *path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Removes a tree of files by descriptors, so that a link put there meanwhile does not lead out of it.
+// Removes a tree of files by descriptors, so that a link put there meanwhile does not lead out of
+// it.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -20,8 +20,8 @@ typedef char geo_text[24];
 
 // GEO_COUNTRY for "country", GEO_ASN for "asn", GEO_NONE for another word.
 enum geo_kind geo_keyword(const char *word, size_t len);
-// The word after the keyword: a country code in either case, or the number of an autonomous system. 0, or -EINVAL
-// with err set.
+// The word after the keyword: a country code in either case, or the number of an autonomous system.
+// 0, or -EINVAL with err set.
 int geo_parse(enum geo_kind kind, const char *word, size_t len, struct geo *ret, struct err *err);
 // Is the word the number of an autonomous system as people write it, "AS13335"?
 bool geo_is_as_number(const char *word, size_t len);

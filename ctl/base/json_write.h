@@ -19,7 +19,8 @@ struct json_writer {
 
 void json_writer_free(struct json_writer *w);
 
-// key: of a value in the open object, which must not have it yet; NULL in an array, and for the document itself.
+// key: of a value in the open object, which must not have it yet; NULL in an array, and for the
+// document itself.
 void json_write_string(struct json_writer *w, const char *key, const char *s); // as json_string
 void json_write_u64(struct json_writer *w, const char *key, uint64_t n);       // as json_u64
 void json_write_bool(struct json_writer *w, const char *key, bool b);

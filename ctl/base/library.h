@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Libraries that are loaded where they are first needed, since most commands would only wait for them.
+// Libraries that are loaded where they are first needed, since most commands would only wait for
+// them.
 #pragma once
 
 #include <stddef.h>
@@ -11,7 +12,7 @@ struct library_call {
 	size_t at;        // of its pointer in the table of calls, in bytes
 };
 
-// Loads the library `file` ("libcurl.so.4") for the rest of the process, and fills the `n` pointers in *ret. 0 or -errno
-// with err set and *ret untouched: it is not installed, or lacks a function.
+// Loads the library `file` ("libcurl.so.4") for the rest of the process, and fills the `n` pointers
+// in *ret. 0 or -errno with err set and *ret untouched: it is not installed, or lacks a function.
 int library_load(const char *file, const struct library_call *calls, size_t n, void *ret,
 		 size_t size, struct err *err);

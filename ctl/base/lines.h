@@ -33,7 +33,8 @@ static inline bool lines_comment(char c)
 	return c == '#' || c == ';';
 }
 
-// Takes the next word of the line, which ends at a blank or a comment; empty at the end of the line.
+// Takes the next word of the line, which ends at a blank or a comment; empty at the end of the
+// line.
 struct word lines_word(struct lines *l);
 
 static inline bool word_is(struct word w, const char *text)

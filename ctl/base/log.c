@@ -61,7 +61,8 @@ static const char *prefix(enum log_level level)
 	}
 }
 
-// A message may quote a file or a name server, so it must not steer the terminal or pretend to be two.
+// A message may quote a file or a name server, so it must not steer the terminal or pretend to be
+// two.
 static void add_line(struct text *out, enum log_level level, const char *message)
 {
 	text_addf(out, "%s%s%s", prefix(level), client, client[0] ? ": " : "");

@@ -37,8 +37,8 @@ char *mem_strdup(const char *s);
 char *mem_strndup(const char *s, size_t len);
 __attribute__((format(printf, 1, 2))) char *mem_printf(const char *fmt, ...);
 
-// Gives what is free back to the system; and allocations from `bytes` on are mappings, which go back one by one. Nothing
-// with a C library that cannot.
+// Gives what is free back to the system; and allocations from `bytes` on are mappings, which go
+// back one by one. Nothing with a C library that cannot.
 void mem_trim(void);
 void mem_map_from(int bytes);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Numbers, times and rates: parsed strictly, and formatted for people.
 //
-// Strict: decimal, the whole word, in range, no sign, no blanks, no leading zeros except "0" itself.
+// Strict: decimal, the whole word, in range, no sign, no blanks, no leading zeros except "0"
+// itself.
 #pragma once
 
 #include <stdbool.h>
@@ -19,8 +20,8 @@ int num_parse_span(const char *text, uint32_t max, uint32_t *ret_first, uint32_t
 int num_parse_hex32(const char *text, size_t len, uint32_t *ret);
 // COUNT = digits [ "k" | "M" ]: thousands, millions.
 int num_parse_count(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
-// TIME = digits ( "ms"|"s"|"m"|"h"|"d"|"w" ), or several of these from the largest unit to the smallest ("1h30m"), in
-// milliseconds; a bare "0" is not a time.
+// TIME = digits ( "ms"|"s"|"m"|"h"|"d"|"w" ), or several of these from the largest unit to the
+// smallest ("1h30m"), in milliseconds; a bare "0" is not a time.
 int num_parse_time_ms(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
 
 bool num_is_prime(uint32_t n); // by trial division
@@ -34,7 +35,8 @@ const char *num_format_short(double n, num_text buf);     // 999, 1.2 k, 3.4 M, 
 const char *num_format_bytes(uint64_t n, num_text buf);   // 999 B, 1.2 kB, 3.4 MB (1000s)
 // The two largest units that are not zero: "1h", "1h 5m", "55m", "2s", "250ms", "0s".
 const char *num_format_duration_ms(uint64_t ms, num_text buf);
-// Seconds since 1970 as RFC 3339 has them: "2026-11-24T02:15:03+01:00". NULL: there is no such time.
+// Seconds since 1970 as RFC 3339 has them: "2026-11-24T02:15:03+01:00". NULL: there is no such
+// time.
 typedef char num_time_text[40];
 const char *num_format_time(uint64_t wall_s, num_time_text buf);
 // The word for n of a thing: "1 rule", "2 rules".

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Regular expressions for text that a stranger wrote: what a match may cost is bounded, whatever the text is.
+// Regular expressions for text that a stranger wrote: what a match may cost is bounded, whatever
+// the text is.
 //
-// The language is PCRE2's (pcre2pattern(3)), on bytes, without UTF. ^ and $ match at each line. The matcher
-// tries one way after the other, so there are texts for which it takes exponential time. PCRE2 bounds its ways (match
-// limit) for each place where a match may begin, and not for all places together: "ok.*ready" and 16 KiB of "ok" before
-// a "y" take 0.8 s. So the steps of all places are counted here: they take 2 ms of the processor, and never much more than 3.
+// The language is PCRE2's (pcre2pattern(3)), on bytes, without UTF. ^ and $ match at each line. The
+// matcher tries one way after the other, so there are texts for which it takes exponential time.
+// PCRE2 bounds its ways (match limit) for each place where a match may begin, and not for all
+// places together: "ok.*ready" and 16 KiB of "ok" before a "y" take 0.8 s. So the steps of all
+// places are counted here: they take 2 ms of the processor, and never much more than 3.
 #pragma once
 
 #include <stddef.h>
@@ -19,9 +21,11 @@ enum pattern_result {
 	PATTERN_TOO_LONG, // a limit was reached before it was known
 };
 
-// 0; -EINVAL with err set: what is wrong with `text`, and where; or another -errno with err set: PCRE2 is not installed.
+// 0; -EINVAL with err set: what is wrong with `text`, and where; or another -errno with err set:
+// PCRE2 is not installed.
 int pattern_new(const char *text, struct pattern **ret, struct err *err);
 void pattern_free(struct pattern *p); // NULL is allowed
 
-// Is there a match anywhere in the len bytes of `text`? They need not end with a zero byte, and may contain some.
+// Is there a match anywhere in the len bytes of `text`? They need not end with a zero byte, and may
+// contain some.
 enum pattern_result pattern_match(const struct pattern *p, const char *text, size_t len);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sentences of operations that take long, on their way from rooms that do not print to one that does.
+// Sentences of operations that take long, on their way from rooms that do not print to one that
+// does.
 #include "ctl/base/progress.h"
 
 #include "ctl/base/text.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Splits a line into words as a shell does, without expanding anything.
 //
-// Blanks separate words. '…' keeps everything as it is; in "…" a backslash before '"' or '\' is removed, and outside
-// of quotes one before any character. '#' at the beginning of a word begins a comment.
+// Blanks separate words. '…' keeps everything as it is; in "…" a backslash before '"' or '\' is
+// removed, and outside of quotes one before any character. '#' at the beginning of a word begins a
+// comment.
 #pragma once
 
 #include <stddef.h>

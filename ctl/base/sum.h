@@ -20,9 +20,10 @@ void sum_of_words(const void *bytes, size_t len, sum_text ret);
 
 // The text and a last line "sum HEX\n" over it. The caller frees it.
 char *sum_seal(const char *text, size_t len, size_t *ret_len);
-// Removes that line: *len becomes the length before it. A text without it, written manually, stays as it
-// is. 0, or -EBADMSG if the sum differs.
+// Removes that line: *len becomes the length before it. A text without it, written manually, stays
+// as it is. 0, or -EBADMSG if the sum differs.
 int sum_open(const char *text, size_t *len);
 
-// The file with that line, for root alone, replaced as by file_replace; its folder is made if it is absent.
+// The file with that line, for root alone, replaced as by file_replace; its folder is made if it is
+// absent.
 int sum_write(const char *path, const char *text, size_t len, struct err *err);

@@ -98,8 +98,9 @@ void text_free(struct text *t)
 	*t = (struct text){0};
 }
 
-// Length and smallest second byte follow from the first byte; the table is RFC 3629 section 4, where
-// the bounds of the second byte shut out overlong forms, surrogates and values above U+10FFFF.
+// Length and smallest second byte follow from the first byte; the table is RFC 3629 section 4,
+// where the bounds of the second byte shut out overlong forms, surrogates and values above
+// U+10FFFF.
 size_t text_utf8(const char *s, size_t len)
 {
 	static const struct {
@@ -140,9 +141,9 @@ uint32_t text_code_point(const char *s, size_t len)
 	return c;
 }
 
-// What steers a terminal or the order of what it shows: C0, DEL, C1 (which some terminals obey as well),
-// line and paragraph separators, and the bidirectional marks (Unicode Standard Annex 9, table 1; they
-// can make a line read as another one: CVE-2021-42574).
+// What steers a terminal or the order of what it shows: C0, DEL, C1 (which some terminals obey as
+// well), line and paragraph separators, and the bidirectional marks (Unicode Standard Annex 9,
+// table 1; they can make a line read as another one: CVE-2021-42574).
 static bool steers(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||

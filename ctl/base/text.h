@@ -30,8 +30,8 @@ void text_free(struct text *t);
 size_t text_utf8(const char *s, size_t len);
 // Its value; 0 also when s starts with none.
 uint32_t text_code_point(const char *s, size_t len);
-// As text_utf8, but 0 also for what must not reach a terminal: control characters (C0, DEL, C1), line
-// separators and bidirectional marks.
+// As text_utf8, but 0 also for what must not reach a terminal: control characters (C0, DEL, C1),
+// line separators and bidirectional marks.
 size_t text_shown(const char *s, size_t len);
 // Adds s[0..len) fit for a terminal: what text_shown refuses becomes '?', only tabs are kept.
 void text_add_shown(struct text *t, const char *s, size_t len);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is wrong with the agent of an instance, or with what waits for one: for weir status and weir doctor.
+// What is wrong with the agent of an instance, or with what waits for one: for weir status and weir
+// doctor.
 //
-// An agent that has ended is a problem if it is missed: the instance has host names, feeds or checks, or the agent
-// followed a file. Where none has run, names and lists are one if they are overdue by four times their TTL or --every,
-// and by OVERDUE_LEAST_S: a timer with weir refresh is enough for them.
+// An agent that has ended is a problem if it is missed: the instance has host names, feeds or
+// checks, or the agent followed a file. Where none has run, names and lists are one if they are
+// overdue by four times their TTL or --every, and by OVERDUE_LEAST_S: a timer with weir refresh is
+// enough for them.
 #pragma once
 
 #include "ctl/agent/presence.h"

@@ -261,7 +261,8 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 		out_line(ctx->out, "%s", text_get(nowhere.len ? &nowhere : &line));
 }
 
-// It ends the grace time of addresses that names have no more; without one they would stay until the next apply.
+// It ends the grace time of addresses that names have no more; without one they would stay until
+// the next apply.
 static bool has_agent(const char *instance)
 {
 	CLEANUP_PRESENCE struct presence agent;
@@ -383,7 +384,8 @@ static int run_apply(struct context *ctx, const struct args *args, struct err *e
 	return do_apply(ctx, &r, err);
 }
 
-// For `weir restore`. How an interface was to be attached is not known any more: a generic one stays generic.
+// For `weir restore`. How an interface was to be attached is not known any more: a generic one
+// stays generic.
 static void remember_tried(const char *instance, const struct apply_result *r)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;

@@ -37,8 +37,8 @@ struct args {
 	const char *command;                 // its name, for hints; NULL: not known yet
 };
 
-// Reads argv[0..n). Stops at the first word if `until_word` and returns its index in *ret_used (n: no
-// word). "--" ends the options. Returns 0, or -EINVAL with err set and a "did you mean" hint.
+// Reads argv[0..n). Stops at the first word if `until_word` and returns its index in *ret_used (n:
+// no word). "--" ends the options. Returns 0, or -EINVAL with err set and a "did you mean" hint.
 int args_parse(struct args *args, char **argv, size_t n, bool until_word, size_t *ret_used,
 	       struct err *err);
 void args_free(struct args *args);

@@ -13,8 +13,8 @@ struct attaching {
 
 // "auto", "native", "generic"; NULL is auto.
 int attaching_mode(const char *text, enum attach_mode *ret, struct err *err);
-// Attaches one interface, prints its line and notices. The bringup is open. force: attach even if that cuts off the
-// operator's login.
+// Attaches one interface, prints its line and notices. The bringup is open. force: attach even if
+// that cuts off the operator's login.
 int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
 		  bool force, struct attaching *a, struct err *err);
 // Attaches all interfaces of -i, or none if one fails. Takes --mode and --force from args.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Each line is a batch of its own. Plain ones that wait together are applied as one, which takes the lock and writes the
-// journal once; if that fails, each is tried for itself, so that an answer is that of its line.
+// Each line is a batch of its own. Plain ones that wait together are applied as one, which takes
+// the lock and writes the journal once; if that fails, each is tried for itself, so that an answer
+// is that of its line.
 #include "ctl/cmd/batch_each.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ struct each {
 	struct err first; // the first failure
 };
 
-// ---- reading --------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 // 0 or -errno; at the end e->over is set.
 static int read_more(struct each *e)
@@ -124,7 +125,7 @@ static size_t take_lines(struct each *e)
 	return at;
 }
 
-// ---- applying -------------------------------------------------------------------------------------
+// ---- applying -----------------------------------------------------------------------------------
 
 // The devices are those after the change, for all lines that were applied together.
 static void report(struct each *e, struct each_line *line, const struct store *store,
@@ -284,7 +285,7 @@ static void answer_waiting(struct each *e)
 	forget_lines(e, bytes);
 }
 
-// ---- the command ----------------------------------------------------------------------------------
+// ---- the command --------------------------------------------------------------------------------
 
 static void each_free(struct each *e)
 {

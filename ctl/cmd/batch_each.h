@@ -4,5 +4,6 @@
 
 #include "ctl/cmd/batch_lines.h"
 
-// file: NULL and "-" are standard input. Names and lists hold up the lines after them. 0, or -errno with err set.
+// file: NULL and "-" are standard input. Names and lists hold up the lines after them. 0, or -errno
+// with err set.
 int batch_each(struct context *ctx, const char *file, struct err *err);

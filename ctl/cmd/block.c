@@ -14,8 +14,8 @@
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/bpffs.h"
 
-// Reports what changed, until when, on which interfaces, and whether it is saved. ret_open: set if interfaces of
-// the instance do not run Weir.
+// Reports what changed, until when, on which interfaces, and whether it is saved. ret_open: set if
+// interfaces of the instance do not run Weir.
 static void report(struct context *ctx, const struct blocking *r, const struct store *b,
 		   struct err *ret_open)
 {
@@ -34,8 +34,8 @@ static void report(struct context *ctx, const struct blocking *r, const struct s
 		out_line(o, "%s", text_get(&line));
 }
 
-// What the lock need not be held for: a list of which little has changed costs much more to compare than to change. NULL:
-// the lock is needed after all, or something is wrong, which is found then.
+// What the lock need not be held for: a list of which little has changed costs much more to compare
+// than to change. NULL: the lock is needed after all, or something is wrong, which is found then.
 static struct store *draft_list(const struct context *ctx, struct blocking *r)
 {
 	CLEANUP_STORE struct store *draft = NULL;

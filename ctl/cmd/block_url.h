@@ -13,7 +13,8 @@
 		.name = "ca", .arg = "FILE", .help = "trust the certificates in FILE for --url" \
 	}
 
-// Fetches the list of --url and adds its items. Without --url nothing happens. 0 or -errno with err set.
+// Fetches the list of --url and adds its items. Without --url nothing happens. 0 or -errno with err
+// set.
 int block_url_read(const struct context *ctx, struct blocking *r, struct err *err);
 // The entries are committed: the list follows the feed from now on. 0 or -errno with err set.
 int block_url_keep(const struct context *ctx, const struct blocking *r, struct err *err);

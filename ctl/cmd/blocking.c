@@ -113,7 +113,8 @@ static void answer_skipped(void *ctx, const char *name, const struct addr *a, co
 	log_warning("'%s' has address %s, %s: ignored", name, addr_format(a, text), why);
 }
 
-// Warns about an address family that could not be looked up: the operator may think that both are blocked.
+// Warns about an address family that could not be looked up: the operator may think that both are
+// blocked.
 static void warn_missing(const struct targets *t)
 {
 	for (size_t n = 0; n < t->names_n; n++) {
@@ -393,8 +394,8 @@ void blocking_warn_overruled(const struct blocking *r, const struct store *b)
 		}
 }
 
-// When the entry of the only target expires: another reference may keep it longer. With both directions: the
-// earlier of the two.
+// When the entry of the only target expires: another reference may keep it longer. With both
+// directions: the earlier of the two.
 static uint64_t stays_until(const struct blocking *r, const struct store *b)
 {
 	const struct item *item = r->targets.items.items.at;

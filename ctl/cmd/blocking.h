@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One command block or allow as data, for the command itself and for the lines of weir batch. The functions are
-// called in this order; nothing changes before blocking_record, and nothing takes effect before the store is committed.
+// One command block or allow as data, for the command itself and for the lines of weir batch. The
+// functions are called in this order; nothing changes before blocking_record, and nothing takes
+// effect before the store is committed.
 #pragma once
 
 #include "ctl/base/text.h"
@@ -32,14 +33,15 @@ int blocking_read(const struct context *ctx, const struct args *args, bool allow
 		  struct blocking *ret, struct err *err);
 // Does it block what the user has not written, by host names or --group?
 bool blocking_extends(const struct blocking *r);
-// Collects the addresses that must not be blocked: for what is not written (`names`) the peers of all logins as well. If that
-// fails, blocking is refused without force.
+// Collects the addresses that must not be blocked: for what is not written (`names`) the peers of
+// all logins as well. If that fails, blocking is refused without force.
 int blocking_guard(const struct context *ctx, const struct blocking *r, bool names, bool force,
 		   struct guard *ret, struct err *err);
 // Asks for the names, and leaves out answers that must not be blocked.
 int blocking_resolve(const struct context *ctx, struct blocking *r, const struct guard *guard,
 		     struct err *err);
-// The same in two steps, for names that are asked for together (targets_resolve): whom to ask, and the rest.
+// The same in two steps, for names that are asked for together (targets_resolve): whom to ask, and
+// the rest.
 #define BLOCKING_PATH 512
 struct dns_options blocking_resolver(const struct context *ctx, const struct blocking *r,
 				     char path[BLOCKING_PATH]);
@@ -54,11 +56,12 @@ int blocking_open(const struct context *ctx, const char *verb, bool dry_run, str
 int blocking_record(struct blocking *r, struct store *store, struct err *err);
 // A block entry has no effect while an allow entry covers it: names that entry.
 void blocking_warn_overruled(const struct blocking *r, const struct store *b);
-// Adds what changed and until when: "blocked packets from 203.0.113.7 until 02:12 (1h)". The values go to the open
-// object.
+// Adds what changed and until when: "blocked packets from 203.0.113.7 until 02:12 (1h)". The values
+// go to the open object.
 void blocking_describe(struct text *line, const struct blocking *r, const struct store *b,
 		       struct out *o);
-// "; 5 hosts of 203.0.113.0/24 are blocked as one entry". The values go to the open object. After the commit.
+// "; 5 hosts of 203.0.113.0/24 are blocked as one entry". The values go to the open object. After
+// the commit.
 void blocking_add_groups(struct text *line, const struct blocking *r, const struct store *b,
 			 struct out *o);
 // "; no change"

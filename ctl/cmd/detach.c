@@ -66,8 +66,8 @@ static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, b
 	return 0;
 }
 
-// Finds an interface by its name in this namespace, else by its name in the namespace it was moved to.
-// *ret 0: not attached.
+// Finds an interface by its name in this namespace, else by its name in the namespace it was moved
+// to. *ret 0: not attached.
 static int find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
 {
 	struct device d;
@@ -117,8 +117,8 @@ static int detach_all(struct context *ctx, struct bringup *b, bool *told, struct
 	return 0;
 }
 
-// Also works if another version of Weir made the objects in bpffs: the programs to detach are found by the
-// maps that they use, not by the layout of the maps.
+// Also works if another version of Weir made the objects in bpffs: the programs to detach are found
+// by the maps that they use, not by the layout of the maps.
 static int detach_force(struct context *ctx, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", BPFFS_ROOT, ctx->instance);

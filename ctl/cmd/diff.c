@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir diff: compare a policy file with the accepted policy: the text, the resolved names and the lists.
+// weir diff: compare a policy file with the accepted policy: the text, the resolved names and the
+// lists.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -44,7 +44,8 @@ struct doctor {
 	bool serves;               // its policy has services
 };
 
-// Prints one finding: the object, the level, the command that fixes it ("": no command), and a sentence.
+// Prints one finding: the object, the level, the command that fixes it ("": no command), and a
+// sentence.
 __attribute__((format(printf, 5, 6))) static void find(struct doctor *d, enum doctor_level level,
 						       const char *about, const char *mend,
 						       const char *fmt, ...)
@@ -169,7 +170,8 @@ static void check_instance(struct doctor *d)
 	check_devices(d);
 }
 
-// Devices that carry the traffic of services: reports those that may lose frames, and those that have.
+// Devices that carry the traffic of services: reports those that may lose frames, and those that
+// have.
 static void check_egress(struct doctor *d, const struct pool *p)
 {
 	CLEANUP_EGRESSES struct egresses egresses = {0};
@@ -332,7 +334,8 @@ static void check_offloads(struct doctor *d, const struct link *link, const stru
 		find(d, PROBLEM, link->name, lro, "the driver merges packets (LRO)");
 }
 
-// Without tags, rules with 'vlan' do not match; a VLAN device above needs them in what XDP sends too.
+// Without tags, rules with 'vlan' do not match; a VLAN device above needs them in what XDP sends
+// too.
 static void check_tags(struct doctor *d, const struct link *link)
 {
 	CLEANUP_FREE struct link *links = NULL;

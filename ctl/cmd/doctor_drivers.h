@@ -4,5 +4,6 @@
 
 #include "ctl/cmd/out.h"
 
-// What net/driver.h has of each driver: a row in text, an object in JSON. docs/kernels.md has the same cells.
+// What net/driver.h has of each driver: a row in text, an object in JSON. docs/kernels.md has the
+// same cells.
 void doctor_drivers(struct out *o);

@@ -194,7 +194,8 @@ static int warn_open(const struct pool *p, const struct pool_target *t, struct e
 			pool_name(&p->state->members[t->member], name));
 }
 
-// The change is done, but perhaps it means more than the operator knows: it took out the last backend.
+// The change is done, but perhaps it means more than the operator knows: it took out the last
+// backend.
 static int judge(const struct pool *p, const struct pool_targets *targets, const struct setting *s,
 		 const struct done *done, struct err *err)
 {
@@ -251,8 +252,8 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 			m->override == BACKEND_DOWN && s->state != BACKEND_DOWN && !s->weighed;
 		done.changed += set(m, s);
 	}
-	// Even if nothing changes: the command that set the override may have been killed before it was done, or
-	// may have had --volatile.
+	// Even if nothing changes: the command that set the override may have been killed before it
+	// was done, or may have had --volatile.
 	if (!args_has(args, "dry-run") &&
 	    (code = pool_commit(&p, &targets, args_has(args, "volatile"), &done.slots, err)))
 		return code;

@@ -28,7 +28,7 @@ struct asked {
 	size_t captured; // bytes of the frame that are known; 0: all
 };
 
-// ---- the answer -----------------------------------------------------------------------------------
+// ---- the answer ---------------------------------------------------------------------------------
 
 static const struct resolved_rule *rule_of(const struct asked *a, const struct explain_answer *r)
 {
@@ -126,7 +126,7 @@ static void add_why(struct text *t, const struct asked *a, const struct explain_
 		text_add(t, "; its interface does not exist");
 }
 
-// ---- details --------------------------------------------------------------------------------------
+// ---- details ------------------------------------------------------------------------------------
 
 // The line of the rule as written, from the first word of the rule.
 static void add_source(struct text *t, struct diag_at at)
@@ -276,7 +276,7 @@ static void show_sent(const struct asked *a, const struct test_result *r)
 		show_reply(a, r);
 }
 
-// ---- one packet -----------------------------------------------------------------------------------
+// ---- one packet ---------------------------------------------------------------------------------
 
 static void show_verdict(const struct asked *a, const struct explain_question *q,
 			 const struct explain_answer *r, const char *head)
@@ -354,7 +354,7 @@ static int ask(struct asked *a, const struct explain_question *q, const char *he
 	return 0;
 }
 
-// ---- where packets come from ----------------------------------------------------------------------
+// ---- where packets come from --------------------------------------------------------------------
 
 static int ask_words(struct asked *a, struct err *err)
 {
@@ -498,7 +498,7 @@ static int ask_pcap(struct asked *a, struct err *err)
 	return 0;
 }
 
-// ---- the command ----------------------------------------------------------------------------------
+// ---- the command --------------------------------------------------------------------------------
 
 // The words, with the options appended as words.
 static char *join_packet(const struct args *args)

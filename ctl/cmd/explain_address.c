@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir explain ADDRESS: what happens to packets from and to it, and which entries, sets and rules contain it.
+// weir explain ADDRESS: what happens to packets from and to it, and which entries, sets and rules
+// contain it.
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ static bool is_allow(uint8_t kind)
 	return kind == OVERLAY_ALLOW_FROM || kind == OVERLAY_ALLOW_TO;
 }
 
-// ---- the verdict ----------------------------------------------------------------------------------
+// ---- the verdict --------------------------------------------------------------------------------
 
 // Allow beats block.
 static const struct record *overlay_of(const struct address_view *v, bool to)
@@ -172,8 +173,8 @@ static void show_side(const struct address_view *v, const struct address_side *s
 		 participle(verdict), out_plain(o), text_get(&why));
 }
 
-// Lists the interfaces of the instance to which the policy applies, or to which only entries apply. Where our program
-// is not on the device, neither does.
+// Lists the interfaces of the instance to which the policy applies, or to which only entries apply.
+// Where our program is not on the device, neither does.
 static size_t add_where(const struct address_view *v, const char *key, enum reach_what what,
 			struct text *t)
 {
@@ -208,7 +209,7 @@ static void show_where(const struct address_view *v)
 			 text_get(&elsewhere));
 }
 
-// ---- other entries, sets and rules ----------------------------------------------------------------
+// ---- other entries, sets and rules --------------------------------------------------------------
 
 static void show_record(void *ctx, const struct record *record)
 {
@@ -311,7 +312,8 @@ static void show_sets(struct address_view *v)
 	out_end(o);
 }
 
-// Services with this address. Several can share an address list, so `at` is the line of the service.
+// Services with this address. Several can share an address list, so `at` is the line of the
+// service.
 static void show_services(struct address_view *v)
 {
 	const struct resolved *r = v->e->c->resolved;

@@ -16,7 +16,8 @@ void explain_show_default(struct text *t, const struct explain *e, uint32_t ifac
 void explain_set_rule(struct out *o, const struct explain *e, size_t rule);
 // Adds the keys of an overlay record.
 void explain_set_record(struct out *o, const struct store *s, const struct record *record);
-// Warns if the names of the rules are not known, or if a bypass or an expired trial passes all packets.
+// Warns if the names of the rules are not known, or if a bypass or an expired trial passes all
+// packets.
 void explain_warn(struct context *ctx, const struct explain *e);
 
 // weir explain ADDRESS.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which entries weir list shows, and in which order: WHAT, --origin, --list, --blocked, --allowed, --sort, --top.
+// Which entries weir list shows, and in which order: WHAT, --origin, --list, --blocked, --allowed,
+// --sort, --top.
 #pragma once
 
 #include "ctl/cmd/command.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir block --live: block, print counters each second, unblock at the end.
 //
-// The entries expire after seconds and are renewed while the command runs. If it is killed, they expire.
+// The entries expire after seconds and are renewed while the command runs. If it is killed, they
+// expire.
 #include "ctl/cmd/live.h"
 
 #include <errno.h>

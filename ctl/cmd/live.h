@@ -6,7 +6,7 @@
 #include "ctl/control/bringup.h"
 #include "ctl/control/targets.h"
 
-// `block --live`: the targets are resolved and checked, the interfaces attached. Blocks under a lease,
-// prints counters each second until a signal, then takes away what it added.
+// `block --live`: the targets are resolved and checked, the interfaces attached. Blocks under a
+// lease, prints counters each second until a signal, then takes away what it added.
 int block_live(struct context *ctx, const struct targets *t, struct intent *intent,
 	       struct err *err);

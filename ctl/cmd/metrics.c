@@ -24,7 +24,8 @@ enum form {
 	HISTOGRAM, // "buckets", "us" and "ended" of agent/check_times.h
 };
 
-// A family of samples: a sample for each element of an array of a document, or one for the document itself.
+// A family of samples: a sample for each element of an array of a document, or one for the document
+// itself.
 struct family {
 	const char *name, *type, *help;
 	const struct command *command; // whose document
@@ -269,7 +270,8 @@ static void add_sample(struct text *t, const struct family *f, const char *insta
 	add_value(t, f->form, value);
 }
 
-// The object of a family: the document, what the agent reports, or a part of the agent. NULL: no agent runs.
+// The object of a family: the document, what the agent reports, or a part of the agent. NULL: no
+// agent runs.
 static const struct json *object_of(const struct family *f, const struct json *document)
 {
 	const struct json *agent = json_get(document, "agent"), *parts = json_get(agent, "parts");

@@ -17,8 +17,8 @@
 
 #define SCHEMA 1 // rises when a key goes or means something else; more keys are no reason
 
-// What out_bold and its like put into a line. They become the terminal's sequences when the line is printed;
-// nothing else in a line may steer the terminal, so that foreign text cannot.
+// What out_bold and its like put into a line. They become the terminal's sequences when the line is
+// printed; nothing else in a line may steer the terminal, so that foreign text cannot.
 #define MARK_BOLD   "\001"
 #define MARK_RED    "\002"
 #define MARK_PLAIN  "\003"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Results on standard output, as text or as one JSON document, from the same calls.
 //
-// Each document begins with "schema", the version of its keys. out_set_* are data: JSON only, and an object has each
-// key once. out_line is prose: text only (but see out_tell). A table is both: its cells are columns in text and keys in JSON.
+// Each document begins with "schema", the version of its keys. out_set_* are data: JSON only, and
+// an object has each key once. out_line is prose: text only (but see out_tell). A table is both:
+// its cells are columns in text and keys in JSON.
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +20,8 @@ struct out *out_new_document(void);
 char *out_take_document(struct out *o);
 // Prints what was collected (JSON: the document). 0 or -EIO.
 int out_finish(struct out *o);
-// Adds {"error": {"text", "hint", "code"}} to what was collected: a failure is one document as well.
+// Adds {"error": {"text", "hint", "code"}} to what was collected: a failure is one document as
+// well.
 void out_error(struct out *o, const char *text, const char *hint, const char *code);
 void out_free(struct out *o);
 bool out_is_json(const struct out *o);
@@ -29,15 +31,17 @@ void out_tell(struct out *o);
 bool out_has_lines(const struct out *o);
 // Whether something could not be written: a long listing can end.
 bool out_failed(const struct out *o);
-// Tables are folded at so many columns: cells that do not fit continue on an indented line, and a cell longer than
-// a line is cut with an ellipsis. 0 (the default): lines of any length. JSON is never cut.
+// Tables are folded at so many columns: cells that do not fit continue on an indented line, and a
+// cell longer than a line is cut with an ellipsis. 0 (the default): lines of any length. JSON is
+// never cut.
 void out_fit(struct out *o, size_t columns);
 
-// Columns of text on the screen. Bytes of UTF-8 that are not the first of a character take none, nor do the marks of
-// out_bold() and its like.
+// Columns of text on the screen. Bytes of UTF-8 that are not the first of a character take none,
+// nor do the marks of out_bold() and its like.
 size_t out_width(const char *text);
 
-// One line. What could steer the terminal (text_shown) is printed as '?', line breaks too; JSON escapes it.
+// One line. What could steer the terminal (text_shown) is printed as '?', line breaks too; JSON
+// escapes it.
 __attribute__((format(printf, 2, 3))) void out_line(struct out *o, const char *fmt, ...);
 // One line "HEAD TAIL", or two where that is wider than the terminal (out_fit).
 void out_folded(struct out *o, const char *head, const char *tail);
@@ -52,7 +56,8 @@ void out_set_string(struct out *o, const char *key, const char *value); // NULL:
 void out_set_u64(struct out *o, const char *key, uint64_t value);
 void out_set_bool(struct out *o, const char *key, bool value);
 void out_set_time(struct out *o, const char *key, uint64_t wall_s); // RFC 3339; UINT64_MAX: null
-// A value that another process has reported, with all that is in it; what has no form here is left out.
+// A value that another process has reported, with all that is in it; what has no form here is left
+// out.
 void out_set_json(struct out *o, const char *key, const struct json *value);
 // Open an object or an array under key (key NULL: an item of the open array), and close it.
 void out_object(struct out *o, const char *key);
@@ -61,11 +66,11 @@ void out_item_string(struct out *o, const char *value); // into the open array
 void out_item_u64(struct out *o, uint64_t value);
 void out_end(struct out *o);
 
-// Rows under key. Each cell names its JSON key and its column; a column exists once a cell named it.
-// "" as text leaves the cell empty and the key out.
+// Rows under key. Each cell names its JSON key and its column; a column exists once a cell named
+// it. "" as text leaves the cell empty and the key out.
 void out_table(struct out *o, const char *key);
-// The same for a table of any length: it is printed in blocks of rows while it is made, and a column is as wide as
-// the blocks so far demand. Each row names the columns of the first one.
+// The same for a table of any length: it is printed in blocks of rows while it is made, and a
+// column is as wide as the blocks so far demand. Each row names the columns of the first one.
 void out_long_table(struct out *o, const char *key);
 void out_row(struct out *o);
 void out_cell(struct out *o, const char *key, const char *column, const char *text);

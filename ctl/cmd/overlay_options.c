@@ -154,7 +154,8 @@ int overlay_text(const struct args *args, const char *option, const char **ret, 
 
 	if (!text)
 		text = "";
-	// An empty name is usually an unset variable of a script. It would match the entries of all owners.
+	// An empty name is usually an unset variable of a script. It would match the entries of all
+	// owners.
 	if (args_has(args, option) && !text[0] && strcmp(option, "note") != 0)
 		return err_input(err, "--%s is empty", option);
 	if (strlen(text) > TEXT_MAX)

@@ -42,8 +42,8 @@
 		.name = "dry-run", .help = "print what would be done, change nothing" \
 	}
 
-// Reads the words and files. With keep_going the valid lines are used and *ret_bad counts the others; without it they
-// are ERR_INPUT. Files without any item are ERR_INPUT unless empty_ok.
+// Reads the words and files. With keep_going the valid lines are used and *ret_bad counts the
+// others; without it they are ERR_INPUT. Files without any item are ERR_INPUT unless empty_ok.
 int overlay_read_targets(const struct args *args, bool keep_going, bool empty_ok, struct targets *t,
 			 size_t *ret_bad, struct err *err);
 // Prints every invalid line that was read (with -j: as "errors").
@@ -57,7 +57,8 @@ int overlay_until(const struct args *args, uint64_t now_s, uint64_t *ret, struct
 int overlay_text(const struct args *args, const char *option, const char **ret, struct err *err);
 // --group: 2 to 256; 0 without it.
 int overlay_group(const struct args *args, bool allow, uint32_t *ret, struct err *err);
-// --note in a form that the store saves (items_add_note): a note never refuses a command. The caller frees it.
+// --note in a form that the store saves (items_add_note): a note never refuses a command. The
+// caller frees it.
 char *overlay_note(const struct args *args);
 // Adds the place of an error: "list:12", or "standard input, line 12" where the file is "-".
 void overlay_add_place(struct text *t, const char *file, unsigned line);

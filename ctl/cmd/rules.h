@@ -6,8 +6,10 @@
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/instance.h"
 
-// Names the rules of the active policy from its record (candidate_name); the caller frees it. Returns 0; -ENOENT without err set if no policy is
-// active; else -errno with err set. addresses: those of its lists are asked for, too.
+// Names the rules of the active policy from its record (candidate_name); the caller frees it.
+// Returns 0; -ENOENT without err set if no policy is active; else -errno with err set. addresses:
+// those of its lists are asked for, too.
 int rules_load(const struct instance *i, bool addresses, struct candidate **ret, struct err *err);
-// Prints the table "rules": place, rule, packets, bytes. Without an active policy it prints nothing.
+// Prints the table "rules": place, rule, packets, bytes. Without an active policy it prints
+// nothing.
 int rules_show(struct context *ctx, const struct instance *i, struct err *err);

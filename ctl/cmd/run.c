@@ -67,8 +67,8 @@ static bool session_is_possible(const struct session *s)
 	return s->peer.family || s->guess.family || s->remote || s->error;
 }
 
-// At the first boot there may be neither policy nor interface yet. The parts of the agent find an instance when a
-// command has made it.
+// At the first boot there may be neither policy nor interface yet. The parts of the agent find an
+// instance when a command has made it.
 static int start(struct context *ctx, const struct args *args, struct agent *a, struct err *err)
 {
 	bool any = false;

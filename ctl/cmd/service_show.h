@@ -9,11 +9,12 @@
 
 const char *service_mode_name(uint8_t mode); // enum service_mode
 
-// The state for new flows: a backend with weight 0 is drained, one that is kept (lb_service_keep) is up.
+// The state for new flows: a backend with weight 0 is drained, one that is kept (lb_service_keep)
+// is up.
 enum backend_state service_state(const struct lb_member *m, bool kept);
 
-// Adds "up", "drain, override until 04:12", "drain, override, expired 04:12" (no command has ended it yet),
-// "up, weight override" or "drain, not in the policy".
+// Adds "up", "drain, override until 04:12", "drain, override, expired 04:12" (no command has ended
+// it yet), "up, weight override" or "drain, not in the policy".
 void service_add_state(struct text *t, const struct lb_member *m, bool kept, uint64_t wall_s);
 
 // What the agent knows of the backends.
@@ -25,10 +26,12 @@ struct service_health {
 void service_health_open(const char *instance, struct service_health *ret);
 void service_health_close(struct service_health *h);
 #define CLEANUP_SERVICE_HEALTH CLEANUP(service_health_close)
-// Adds "ok", "failing for 12s, kept: connection refused", "ok, ramp 4/16", "not checked"; nothing without a check.
+// Adds "ok", "failing for 12s, kept: connection refused", "ok, ramp 4/16", "not checked"; nothing
+// without a check.
 void service_add_health(struct text *t, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m, bool kept);
-// JSON: the number of checks and of failed checks, since the agent started; without an agent or a check nothing.
+// JSON: the number of checks and of failed checks, since the agent started; without an agent or a
+// check nothing.
 void service_set_checks(struct out *o, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m);
 // lb_service_keep, as an array to be freed. ret_flows may be NULL.
@@ -45,5 +48,6 @@ void service_cell_nexthop(struct out *o, const struct backend *backend, bool los
 // Prints a line for each backend that runs, under "backends". Without services it prints nothing.
 int service_show_stats(struct out *o, const char *instance, struct err *err);
 
-// Prints packets sent, packets dropped by reason, and events. The text leaves out those with count 0.
+// Prints packets sent, packets dropped by reason, and events. The text leaves out those with count
+// 0.
 void service_show_counters(struct out *o, const struct service_counter *c);

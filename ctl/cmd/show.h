@@ -15,17 +15,20 @@ const char *kind_side(uint8_t kind); // "from"
 
 // "until 04:12 (1h)", "permanent"; with the date if it is not today.
 void show_until(struct text *t, uint64_t until_s, uint64_t now_s);
-// How long it is until then, in seconds: 0 if that has passed. The end of an entry is rounded up, so the clock is, too.
+// How long it is until then, in seconds: 0 if that has passed. The end of an entry is rounded up,
+// so the clock is, too.
 uint64_t show_left_s(const struct clock *c, uint64_t until_s);
 // "02:13", with the date if it is not today.
 void show_time(struct text *t, uint64_t wall_s, uint64_t now_s);
-// Adds the interfaces that run Weir now, asked of the kernel: "eth0 eth1", "no interface"; also as array "interfaces"
-// of the open object, and as "open" those of the instance that do not run it. If there are such, or if none runs it,
-// ERR_REFUSED with a hint; -errno if the kernel cannot be asked.
+// Adds the interfaces that run Weir now, asked of the kernel: "eth0 eth1", "no interface"; also as
+// array "interfaces" of the open object, and as "open" those of the instance that do not run it. If
+// there are such, or if none runs it, ERR_REFUSED with a hint; -errno if the kernel cannot be
+// asked.
 int show_interfaces(struct text *t, const struct instance *i, struct out *o, struct err *err);
 // The same of what has been read.
 int show_devices(struct text *t, const struct devices *all, struct out *o, struct err *err);
-// The same without names, for the interface with this number, or all with 0; o may be NULL, else "open" is set.
+// The same without names, for the interface with this number, or all with 0; o may be NULL, else
+// "open" is set.
 int show_open(const struct instance *i, uint32_t number, struct out *o, struct err *err);
 int show_open_in(const char *instance, struct out *o, struct err *err);
 // "network namespace blue, as eth0": where a device was moved to.
@@ -36,7 +39,8 @@ void show_author(const struct context *ctx, char *buf, size_t size);
 void show_owner(struct text *t, const struct owner *h);
 // Warns about the part of a damaged file that is not used; text "": no damage.
 void show_damage(const struct err *damaged);
-// Whether entries of the instance are saved: "saved", "saved, restored at boot", "not saved"; key is for JSON.
+// Whether entries of the instance are saved: "saved", "saved, restored at boot", "not saved"; key
+// is for JSON.
 const char *show_kept(const char *instance, bool fleeting, const char **ret_key);
 // -ENOENT if no interface is attached; the error names the interface of the default route.
 int need_attached(const struct instance *i, const char *verb, struct err *err);

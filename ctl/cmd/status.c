@@ -292,8 +292,8 @@ static void alarm_class(struct status *s, uint32_t number, const struct device *
 	alarm_add(s, "%s", text_get(&t));
 }
 
-// A device that moves to a network namespace where its index is in use gets another index. The datapath does not know
-// that index, so rules that name the interface do not match there.
+// A device that moves to a network namespace where its index is in use gets another index. The
+// datapath does not know that index, so rules that name the interface do not match there.
 static void alarm_index(struct status *s, uint32_t number, const struct device *d)
 {
 	const struct knobs *knobs = s->instance->knobs;

@@ -8,7 +8,7 @@
 typedef int status_show(struct context *ctx, const struct args *args, size_t *ret_alarms,
 			struct err *err);
 
-// In the order of their names, each in its network namespace. One that cannot be shown is an alarm with the reason.
-// 0, or -errno with err set: there is no instance.
+// In the order of their names, each in its network namespace. One that cannot be shown is an alarm
+// with the reason. 0, or -errno with err set: there is no instance.
 int status_all(struct context *ctx, const struct args *args, status_show *show, size_t *ret_alarms,
 	       struct err *err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The feeds that the agent follows, in weir status: URL, entries, age, and when each is fetched next.
+// The feeds that the agent follows, in weir status: URL, entries, age, and when each is fetched
+// next.
 #pragma once
 
 #include "ctl/agent/presence.h"

@@ -246,7 +246,8 @@ static void alarm_health(const struct services_view *v, status_alarm *alarm, voi
 		      v->service->name);
 }
 
-// "service 'web': 2 backends get new flows although their checks fail, because no backend passes its checks"
+// "service 'web': 2 backends get new flows although their checks fail, because no backend passes
+// its checks"
 static void alarm_flows(const struct services_view *v, status_alarm *alarm, void *status)
 {
 	uint32_t kept = count_kept(v);

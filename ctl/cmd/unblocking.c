@@ -13,7 +13,8 @@
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
 
-// All entries of a list or an origin are selected by --all, or by --sync or --origin without a target.
+// All entries of a list or an origin are selected by --all, or by --sync or --origin without a
+// target.
 static int read_scope(const struct args *args, struct unblocking *r, struct err *err)
 {
 	bool all = args_has(args, "all"), named = r->targets.items.items.n;
@@ -135,7 +136,8 @@ static void collect(const struct unblocking *r, const struct store *b, struct me
 	}
 }
 
-// What still covers an address after the change: rather something of the same origin, else the widest.
+// What still covers an address after the change: rather something of the same origin, else the
+// widest.
 struct cover {
 	const struct unblocking *request;
 	const struct store *store;
@@ -158,9 +160,9 @@ static void see_record(void *ctx, const struct record *record)
 	c->same_origin = same;
 }
 
-// Is it a failure that an address stays blocked? Who names an origin gives back what that holds, and others
-// may hold on. Who names none wants the address free: a failure is that he had no claim to give
-// back, or that another one of his own is left.
+// Is it a failure that an address stays blocked? Who names an origin gives back what that holds,
+// and others may hold on. Who names none wants the address free: a failure is that he had no claim
+// to give back, or that another one of his own is left.
 static bool disappoints(const struct unblocking *r, const struct meant *meant,
 			const struct cover *c)
 {

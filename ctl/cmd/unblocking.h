@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One command unblock or unallow as data, for the command itself and for the lines of weir batch. The functions are
-// called in this order; nothing takes effect before the store is committed.
+// One command unblock or unallow as data, for the command itself and for the lines of weir batch.
+// The functions are called in this order; nothing takes effect before the store is committed.
 #pragma once
 
 #include "ctl/base/text.h"

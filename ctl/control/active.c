@@ -16,7 +16,8 @@ static int load_part(const char *instance, const char *id, enum active_part part
 		       : revisions_load_known(instance, id, part == ACTIVE_KNOWN, e, ret, err);
 }
 
-// The active policy was recorded when it was applied: a missing record is a fault of the system, not of the caller.
+// The active policy was recorded when it was applied: a missing record is a fault of the system,
+// not of the caller.
 static int load_record(const char *instance, const struct generation_about *about,
 		       enum active_part part, struct environment *e, struct revision *ret,
 		       struct err *err)

@@ -108,8 +108,8 @@ static int attach_one(struct bringup *b, const struct policy_device *device,
 	return 0;
 }
 
-// Attaches the interfaces of the policy that are not attached yet. A failure does not undo the switch; all
-// interfaces are tried, and the first failure is reported.
+// Attaches the interfaces of the policy that are not attached yet. A failure does not undo the
+// switch; all interfaces are tried, and the first failure is reported.
 static int attach_new(struct bringup *b, const struct policy_devices *d, struct apply_result *ret,
 		      struct err *err)
 {
@@ -207,8 +207,9 @@ static int finish(const struct instance *i, const struct candidate *c, uint32_t 
 	return generation_finish(i, generation, sum, err);
 }
 
-// The policy is in force. Makes its record the current one; a failure is an error, but does not undo the switch.
-// On trial the record stays as it is, and a volatile policy's record serves status and explain only.
+// The policy is in force. Makes its record the current one; a failure is an error, but does not
+// undo the switch. On trial the record stays as it is, and a volatile policy's record serves status
+// and explain only.
 static int accept_revision(const struct apply_options *o, const struct candidate *c,
 			   const struct revision *revision, struct err *err)
 {
@@ -307,7 +308,8 @@ static int tidy_services(const struct instance *i, struct lb_maps *l, struct err
 	return code ? code : lb_running_tidy(l, &now, NULL, NULL, err);
 }
 
-// The services of the running policy: what has expired ends, rings and next hops are brought up to date.
+// The services of the running policy: what has expired ends, rings and next hops are brought up to
+// date.
 static int renew_services(const struct instance *i, const struct apply_options *o,
 			  struct apply_result *ret, struct err *err)
 {
@@ -339,7 +341,8 @@ static void list_missing(const struct policy_devices *missing, struct apply_resu
 	}
 }
 
-// The policy is in force already. What will apply to another interface is proved as if the policy were new.
+// The policy is in force already. What will apply to another interface is proved as if the policy
+// were new.
 static int keep(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		const struct policy_devices *missing, struct apply_result *ret, struct err *err)
 {
@@ -389,7 +392,8 @@ static bool goes_by_names(const struct instance *i, uint32_t generation)
 	return true;
 }
 
-// Whether the policy is in force already, so that only interfaces and next hops are brought up to date.
+// Whether the policy is in force already, so that only interfaces and next hops are brought up to
+// date.
 static bool is_unchanged(const struct instance *i, const struct candidate *c,
 			 const struct apply_options *o, const struct policy_devices *missing,
 			 struct in_force *ret)

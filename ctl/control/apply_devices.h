@@ -16,12 +16,13 @@ struct policy_devices {
 	size_t n, cap;
 };
 
-// Fills *ret with the devices that the policy names, in the order of the kernel's list. Optional interfaces and
-// patterns without a device go to result->absent. The caller frees *ret with vec_free. 0 or -errno with err set.
+// Fills *ret with the devices that the policy names, in the order of the kernel's list. Optional
+// interfaces and patterns without a device go to result->absent. The caller frees *ret with
+// vec_free. 0 or -errno with err set.
 int apply_devices_find(const struct candidate *c, struct policy_devices *ret,
 		       struct apply_result *result, struct err *err);
-// Refuses a policy with 'vlan' on devices that remove tags before XDP; --force skips the check. 0 or -errno with
-// err set.
+// Refuses a policy with 'vlan' on devices that remove tags before XDP; --force skips the check. 0
+// or -errno with err set.
 int apply_devices_check_tags(const struct candidate *c, const struct apply_options *o,
 			     const struct policy_devices *d, struct apply_result *result,
 			     struct err *err);

@@ -13,7 +13,8 @@ void apply_note_overrides(const struct lb_state *b, struct apply_result *ret);
 // Interfaces in generic mode that merge packets (GRO): merged packets are too big for any backend.
 void apply_note_merged(const struct instance *i, const struct candidate *c,
 		       struct apply_result *ret);
-// Interfaces that the policy applies to and whose frames lose their VLAN tags before XDP: what the policy loses by it.
+// Interfaces that the policy applies to and whose frames lose their VLAN tags before XDP: what the
+// policy loses by it.
 void apply_note_tags(const struct instance *i, const struct candidate *c, struct apply_result *ret);
 // An interface that was attached and receives packets that the program does not see.
 void apply_note_unseen(const char *ifname, struct apply_result *ret);

@@ -49,7 +49,8 @@ struct apply_result {
 	VEC(char *) absent;               // optional interfaces and patterns without a device
 	VEC(char *) warnings;             // of the guard
 	struct generation_cost cost;
-	bool attach_failed; // the switch is done, but an interface could not be attached or detached
+	// the switch is done, but an interface could not be attached or detached
+	bool attach_failed;
 };
 void apply_result_free(struct apply_result *r);
 #define CLEANUP_APPLY_RESULT CLEANUP(apply_result_free)

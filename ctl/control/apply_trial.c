@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Ends a trial: confirms the policy or interfaces that came with it, or returns to the previous ones.
+// Ends a trial: confirms the policy or interfaces that came with it, or returns to the previous
+// ones.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +26,8 @@ static void trial_close(struct trial *t)
 	bringup_close(&t->bringup);
 }
 
-// Forgets overrides of backends that the confirmed policy does not name; a volatile one changed nothing on disk.
+// Forgets overrides of backends that the confirmed policy does not name; a volatile one changed
+// nothing on disk.
 static int forget_confirmed(const struct instance *i, uint32_t generation, const char *revision,
 			    struct err *err)
 {

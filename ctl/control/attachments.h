@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The interfaces that `weir attach` has attached, on disk for `weir restore`. Those of a policy are in the policy.
+// The interfaces that `weir attach` has attached, on disk for `weir restore`. Those of a policy are
+// in the policy.
 #pragma once
 
 #include "common/words.h"
@@ -17,13 +18,14 @@ struct attachments {
 	VEC(struct attachment) list;
 };
 
-// /var/lib/weir/NAME/interfaces, a line each: "eth0 auto"; no file: none. 0 or -errno with err set (-EBADMSG: damaged).
+// /var/lib/weir/NAME/interfaces, a line each: "eth0 auto"; no file: none. 0 or -errno with err set
+// (-EBADMSG: damaged).
 int attachments_read(const char *instance, struct attachments *ret, struct err *err);
 void attachments_free(struct attachments *a);
 #define CLEANUP_ATTACHMENTS CLEANUP(attachments_free)
 
-// Adds an interface, or changes its mode. The caller holds the lock. A damaged file is replaced. 0 or -errno with err
-// set.
+// Adds an interface, or changes its mode. The caller holds the lock. A damaged file is replaced. 0
+// or -errno with err set.
 int attachments_put(const char *instance, const char *name, enum attach_mode mode, struct err *err);
 // Removes an interface; name NULL: all. No error when it is not there.
 int attachments_take(const char *instance, const char *name, struct err *err);

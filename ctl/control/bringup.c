@@ -64,7 +64,8 @@ static int restore_overlay(struct bringup *b, struct err *err)
 	return code;
 }
 
-// Policy and overlay from the state folder. An accepted policy that cannot be restored does not block a new one.
+// Policy and overlay from the state folder. An accepted policy that cannot be restored does not
+// block a new one.
 static int restore_state(struct bringup *b, struct restore *r, const char *name, bool new_policy,
 			 struct err *err)
 {
@@ -83,7 +84,8 @@ static int restore_state(struct bringup *b, struct restore *r, const char *name,
 	return code;
 }
 
-// The instance becomes visible after everything is restored; instance_sweep removes what a killed command leaves.
+// The instance becomes visible after everything is restored; instance_sweep removes what a killed
+// command leaves.
 static int create(struct bringup *b, struct restore *r, const char *name, uint32_t max_entries,
 		  bool new_policy, struct err *err)
 {
@@ -180,8 +182,8 @@ static int check_link(const struct link *link, struct err *err)
 	return -EOPNOTSUPP;
 }
 
-// Records the policy that brought the interface, for detach_stale(). A command killed before this leaves an
-// interface that stays attached.
+// Records the policy that brought the interface, for detach_stale(). A command killed before this
+// leaves an interface that stays attached.
 static int note_origin(const struct instance *i, uint32_t generation,
 		       const struct attach_result *result, struct err *err)
 {
@@ -204,8 +206,8 @@ static bool is_by_name(const struct instance *i, uint32_t number, const char *na
 	       reach_is_by_name(&reach, about, number, name);
 }
 
-// *ret: the number of the interface if it runs our program, else 0. An interface that cannot be inspected is not
-// taken for detached: the end of a trial would detach it.
+// *ret: the number of the interface if it runs our program, else 0. An interface that cannot be
+// inspected is not taken for detached: the end of a trial would detach it.
 static int find_held(const struct instance *i, const struct link *link, uint32_t *ret,
 		     struct err *err)
 {
@@ -222,8 +224,9 @@ static int find_held(const struct instance *i, const struct link *link, uint32_t
 	return 0;
 }
 
-// Whether attaching changes nothing for the packets of the interface. It does for a device that was renamed, since
-// policies go by its name then, and for one that came with a trial, since it stays after the trial.
+// Whether attaching changes nothing for the packets of the interface. It does for a device that was
+// renamed, since policies go by its name then, and for one that came with a trial, since it stays
+// after the trial.
 static bool is_settled(const struct instance *i, uint32_t held, const char *name)
 {
 	return held && is_by_name(i, held, name) && !(i->knobs->brought >> held & 1);
@@ -256,7 +259,8 @@ static int check_attach(const struct bringup *b, const char *ifname, const struc
 	return gate_check(b->instance, link, gate, warning, size, err);
 }
 
-// The policies learn the number of the interface and its own MAC addresses before the first packet arrives.
+// The policies learn the number of the interface and its own MAC addresses before the first packet
+// arrives.
 static int introduce(const struct bringup *b, const struct link *link, uint32_t *ret_number,
 		     struct err *err)
 {
@@ -305,8 +309,8 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	add_warning(warning, ret);
 	if (ret->changed) {
 		fitness_warn(&advices, &link, ret->mode, ret->notice, sizeof(ret->notice));
-		// A device that was made anew under its name was known by another index; until here every frame
-		// on it was taken for its own.
+		// A device that was made anew under its name was known by another index; until here
+		// every frame on it was taken for its own.
 		macs_refresh(b->instance, NULL);
 	}
 	if ((code = note_origin(b->instance, generation, ret, err)) && ret->changed)
@@ -352,8 +356,9 @@ int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err
 	*ret_removed = !instance_has_ifaces(b->instance);
 	if (!*ret_removed)
 		return 0;
-	// The maps are removed: what a killed command left beside the old files is decided now. A record that still
-	// cannot be written does not keep the instance: its own command has failed and reported it.
+	// The maps are removed: what a killed command left beside the old files is decided now. A
+	// record that still cannot be written does not keep the instance: its own command has
+	// failed and reported it.
 	recover_record(b->instance, NULL);
 	if ((code = store_part(b->instance, err)))
 		return code;

@@ -21,10 +21,10 @@ struct bringup {
 	struct generation_cost cost; // of its load
 };
 
-// Takes the lock and opens the instance, with an expired trial ended, or makes one with the stored overlay and
-// the accepted policy. new_policy: the caller applies another one, so an accepted one that cannot be restored
-// is not an error. max_entries: 0 for the default; a number that differs from a running instance's is refused.
-// 0 or -errno with err set.
+// Takes the lock and opens the instance, with an expired trial ended, or makes one with the stored
+// overlay and the accepted policy. new_policy: the caller applies another one, so an accepted one
+// that cannot be restored is not an error. max_entries: 0 for the default; a number that differs
+// from a running instance's is refused. 0 or -errno with err set.
 int bringup_open(const char *name, const char *command, uint32_t max_entries, bool new_policy,
 		 struct bringup *ret, struct err *err);
 // The same for an instance that exists; never makes one. -ENOENT: it does not exist.
@@ -33,21 +33,22 @@ int bringup_open_running(const char *name, const char *command, struct bringup *
 void bringup_close(struct bringup *b);
 #define CLEANUP_BRINGUP CLEANUP(bringup_close)
 
-// Attaches one interface of this network namespace, after checking that it exists and is Ethernet. After an error it
-// is as attached as before.
-// generation: the policy that names it; 0: `weir attach`, which also adopts an interface of a policy.
+// Attaches one interface of this network namespace, after checking that it exists and is Ethernet.
+// After an error it is as attached as before.
+// generation: the policy that names it; 0: `weir attach`, which also adopts an interface of a
+// policy.
 // gate: asked first if it is not attached yet; NULL: the caller has asked.
 int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		   uint32_t generation, const struct gate *gate, struct attach_result *ret,
 		   struct err *err);
 
-// Begins a trial of interfaces: unless it is confirmed, everything passes on those that are attached
-// afterwards once trial_ms has expired. Refused while another trial runs.
+// Begins a trial of interfaces: unless it is confirmed, everything passes on those that are
+// attached afterwards once trial_ms has expired. Refused while another trial runs.
 int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err);
 // Ends that trial: no interface came with it, or all are detached again.
 int bringup_end_try(struct bringup *b, struct err *err);
-// Before an instance is removed in any state: completes or reverts what interrupted commands left in the state
-// folder, as far as its maps can be read. The caller holds the lock.
+// Before an instance is removed in any state: completes or reverts what interrupted commands left
+// in the state folder, as far as its maps can be read. The caller holds the lock.
 void bringup_recover(const char *name);
 
 // Removes the instance if no interface is left in its table; the records stay in the state folder.

@@ -247,7 +247,8 @@ int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool liv
 	return code ? code : test_program_run(c->test, frame, length, &ask, ret, err);
 }
 
-// A service's packet that no backend would ever get; whether there is a way to one is not for the policy.
+// A service's packet that no backend would ever get; whether there is a way to one is not for the
+// policy.
 static bool is_packets_fault(uint32_t reason)
 {
 	return reason == REASON_DROP_SERVICE_FRAGMENT || reason == REASON_DROP_TTL ||

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A policy on its way into the kernel: read, resolved, compiled, loaded, proved.
 //
-// `check` does this without an instance, `apply` with one, `explain` and the restore at attach from a record.
+// `check` does this without an instance, `apply` with one, `explain` and the restore at attach from
+// a record.
 #pragma once
 
 #include <stdbool.h>
@@ -31,7 +32,8 @@ struct candidate {
 	struct identities identities; // what its counters change in the instance's maps
 };
 
-// An empty candidate with the live environment, or with a record (then fill c->environment with environment_load).
+// An empty candidate with the live environment, or with a record (then fill c->environment with
+// environment_load).
 struct candidate *candidate_new(const struct dns_options *dns, const struct environment *last);
 struct candidate *candidate_new_replay(void);
 void candidate_free(struct candidate *c);
@@ -40,25 +42,28 @@ void candidate_cleanup(struct candidate **c);
 
 // Text to values alone, as candidate_compile.
 int candidate_resolve(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
-// Text to tables. ifaces: of -i, in place of the policy's (n 0: the policy's). 0, or -EINVAL with errors in
-// c->diag.
+// Text to tables. ifaces: of -i, in place of the policy's (n 0: the policy's). 0, or -EINVAL with
+// errors in c->diag.
 int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
-// Text to values and names, without tables: for commands that only ask about a policy in force. As candidate_compile.
+// Text to values and names, without tables: for commands that only ask about a policy in force. As
+// candidate_compile.
 int candidate_name(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
-// Plans its services around those of generation `running` (i NULL or 0: none run). candidate_load does it where
-// it has not been done. 0, or -errno with err set and errors in c->diag.
+// Plans its services around those of generation `running` (i NULL or 0: none run). candidate_load
+// does it where it has not been done. 0, or -errno with err set and errors in c->diag.
 int candidate_plan(struct candidate *c, const struct instance *i, uint32_t running,
 		   struct err *err);
-// Tables to a loaded program, with the counters of the rules' identities where there is an instance; what
-// that changes in the instance's maps is only planned: identities_enter does it, before the switch.
-// 0 or -errno with err set; a refusal that a rule caused is an error in c->diag as well.
+// Tables to a loaded program, with the counters of the rules' identities where there is an
+// instance; what that changes in the instance's maps is only planned: identities_enter does it,
+// before the switch. 0 or -errno with err set; a refusal that a rule caused is an error in c->diag
+// as well.
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err);
-// Refuses a policy that says `established` where connection tracking is idle, with the nft lines that
-// wake it.
+// Refuses a policy that says `established` where connection tracking is idle, with the nft lines
+// that wake it.
 int candidate_check_tracking(const struct candidate *c, struct err *err);
 // The policy's interfaces, for the generation's own record.
 void candidate_about(const struct candidate *c, struct generation_about *ret);
-// Runs every expect line on the test program. 0, or -EINVAL with an error in c->diag for each that failed.
+// Runs every expect line on the test program. 0, or -EINVAL with an error in c->diag for each that
+// failed.
 int candidate_prove(struct candidate *c, const struct instance *i, struct err *err);
 
 // "pass (default, edge.weir:21)", "drop via \"social\"": what the test program said.

@@ -23,7 +23,8 @@ static bool goes(const struct iface *iface, uint32_t number, uint32_t kept,
 	return reach->named || iface->generation > kept;
 }
 
-// Detaches one interface. Keeps the first failure in *code and *err, so that the caller can continue.
+// Detaches one interface. Keeps the first failure in *code and *err, so that the caller can
+// continue.
 static void detach_one(const struct instance *i, uint32_t number, const struct iface *iface,
 		       struct ifnames *ret, int *code, struct err *err)
 {

@@ -16,12 +16,12 @@ struct devices {
 	struct err unknown; // why the first one that is DEVICE_UNKNOWN is; kind 0: none is
 };
 
-// What the kernel does not tell is told by `unlisted` and `unknown`. 0 or -errno with err set: the table cannot be read.
-// The caller frees *ret in either case.
+// What the kernel does not tell is told by `unlisted` and `unknown`. 0 or -errno with err set: the
+// table cannot be read. The caller frees *ret in either case.
 int devices_read(const struct instance *i, struct devices *ret, struct err *err);
 void devices_free(struct devices *d);
 #define CLEANUP_DEVICES CLEANUP(devices_free)
 
-// Reads, and updates the table and what the datapath knows of the indexes of devices. The caller holds the lock. 0 or
-// -errno with err set.
+// Reads, and updates the table and what the datapath knows of the indexes of devices. The caller
+// holds the lock. 0 or -errno with err set.
 int devices_sync(const struct instance *i, struct devices *ret, struct err *err);

@@ -214,9 +214,9 @@ static void check_cpus(const struct egress *egress, struct egress_findings *ret)
 		    mem_strdup(drops->mend));
 }
 
-// What goes back where it came from. A veth queues such frames at its other end, and only a program there makes
-// it look; GRO is not enough. Elsewhere only this can be seen: a device that cannot even be redirected to
-// has no program at its other end.
+// What goes back where it came from. A veth queues such frames at its other end, and only a program
+// there makes it look; GRO is not enough. Elsewhere only this can be seen: a device that cannot
+// even be redirected to has no program at its other end.
 static void check_back(const struct egress *egress, enum nexthop_xmit xmit, bool again,
 		       struct egress_findings *ret)
 {
@@ -244,7 +244,8 @@ static void check_back(const struct egress *egress, enum nexthop_xmit xmit, bool
 		       peer.name));
 }
 
-// A router beyond this device answers a tunnel packet that is too big, and no interface of ours receives it.
+// A router beyond this device answers a tunnel packet that is too big, and no interface of ours
+// receives it.
 static void check_notices(const struct egress *egress, bool again, struct egress_findings *ret)
 {
 	const char *name = egress->link.name;

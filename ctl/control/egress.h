@@ -47,12 +47,12 @@ struct egress_findings {
 	size_t n, cap;
 };
 
-// Why frames get lost, by what the kernel says of the devices; not what has been lost. `again`: what only may be
-// wrong is told also of devices that are known.
+// Why frames get lost, by what the kernel says of the devices; not what has been lost. `again`:
+// what only may be wrong is told also of devices that are known.
 void egress_check(const struct egresses *a, bool again, struct egress_findings *ret);
 void egress_findings_free(struct egress_findings *list);
 #define CLEANUP_EGRESS_FINDINGS CLEANUP(egress_findings_free)
 
-// Is what goes to this backend dropped because its device cannot send it? In generic mode the stack sends it,
-// and what goes back where it came from is not redirected.
+// Is what goes to this backend dropped because its device cannot send it? In generic mode the stack
+// sends it, and what goes back where it came from is not redirected.
 bool egress_cannot_send(const struct pool *f, const struct backend *backend);

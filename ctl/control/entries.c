@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Walks through the references of a snapshot, reads their owners and asks the maps for the counters.
+// Walks through the references of a snapshot, reads their owners and asks the maps for the
+// counters.
 #include "ctl/control/entries.h"
 
 #include <stdlib.h>
@@ -203,7 +204,8 @@ const struct entry *entries_at(struct entries *e, size_t at)
 	return &e->entry;
 }
 
-// Counters are read together: entries that are neighbours in the list are far from each other in the maps.
+// Counters are read together: entries that are neighbours in the list are far from each other in
+// the maps.
 
 static void add_counter(struct entries *e, const struct store_ref *ref)
 {

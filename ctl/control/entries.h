@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The entries of a store one after another, in the order of their prefixes: each with its references and what it has
-// counted.
+// The entries of a store one after another, in the order of their prefixes: each with its
+// references and what it has counted.
 #pragma once
 
 #include "ctl/control/store.h"
@@ -51,12 +51,12 @@ struct entries entries_of(struct store *store);
 const struct entry *entries_next(struct entries *e);
 // The entry with this `at` once more.
 const struct entry *entries_at(struct entries *e, size_t at);
-// The hosts of a group (records_group.h), by one of the references of the entry that was returned last: none if it is no
-// group. How many.
+// The hosts of a group (records_group.h), by one of the references of the entry that was returned
+// last: none if it is no group. How many.
 size_t entries_hosts(struct entries *e, const struct entry_reference *reference,
 		     void (*visit)(void *ctx, const struct addr *host), void *ctx);
-// Reads the counters of the entry that was returned last, and of many of the following ones with them. 0 or -errno
-// with err set.
+// Reads the counters of the entry that was returned last, and of many of the following ones with
+// them. 0 or -errno with err set.
 int entries_count(struct entries *e, struct err *err);
 // The same for entries that the caller visits next with entries_at, in this order.
 #define ENTRIES_AHEAD 65536 // at most

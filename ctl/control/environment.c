@@ -131,7 +131,8 @@ static struct environment_name *record_last(struct environment *w, const char *n
 		vec_push(&w->names, environment_copy_name(last));
 		return vec_last(&w->names);
 	}
-	// If the policy is valid nevertheless, a lax list has the name: whoever refreshes finds it in the record.
+	// If the policy is valid nevertheless, a lax list has the name: whoever refreshes finds it
+	// in the record.
 	vec_push(&w->names, ((struct environment_name){.name = mem_strdup(name)}));
 	return NULL;
 }
@@ -224,7 +225,8 @@ static int resolve_live(void *ctx, const struct policy_question *questions, size
 	return 0;
 }
 
-// The record decides, unless it was made for another use (by an older version), or is to be put into effect again.
+// The record decides, unless it was made for another use (by an older version), or is to be put
+// into effect again.
 static int protect_record(struct environment *w, struct environment_name *name,
 			  const struct policy_question *question, const struct guard **ret,
 			  struct err *err)
@@ -259,7 +261,7 @@ static int resolve_record(void *ctx, const struct policy_question *questions, si
 	return 0;
 }
 
-// ---- countries and autonomous systems ---------------------------------------------------------------
+// ---- countries and autonomous systems -----------------------------------------------------------
 
 static const struct environment_geo *find_geo(const struct environment *w, const struct geo *geo)
 {
@@ -376,7 +378,8 @@ static int addresses_live(void *ctx, struct addr **ret, size_t *ret_n, struct er
 	return 0;
 }
 
-// The record keeps what is used, or the next command would take the bad content for the last good one.
+// The record keeps what is used, or the next command would take the bad content for the last good
+// one.
 static void replace_file(struct environment *w, const char *path, const char *text, size_t len)
 {
 	for (size_t n = 0; n < w->files.n; n++)
@@ -472,7 +475,8 @@ static bool same_ranges(const struct environment_geo *a, const struct environmen
 	return true;
 }
 
-// Where a policy beside path_b would find what one beside path_a has found at `path`. The caller frees it.
+// Where a policy beside path_b would find what one beside path_a has found at `path`. The caller
+// frees it.
 static char *beside(const char *path, const char *path_a, const char *path_b)
 {
 	const char *slash_a = strrchr(path_a, '/'), *slash_b = strrchr(path_b, '/');

@@ -41,8 +41,8 @@ struct environment_name {
 	VEC(struct environment_leaving) leaving; // in force as well
 	struct environment_addrs
 		left_out; // of both, sorted: drop and reject rules do not have these
-	uint64_t
-		refused_s; // wall clock: since when its answers leave such rules nothing; 0: they do not
+	// wall clock: since when its answers leave such rules nothing; 0: they do not
+	uint64_t refused_s;
 	uint32_t ttl_s;
 	uint64_t answered_s; // wall clock: when the answer came, 0: not known
 };
@@ -72,15 +72,16 @@ struct environment {
 	VEC(struct environment_geo) geos;
 	struct environment_addrs own; // not on disk: each time they are what they are then
 	VEC(struct environment_fetched) fetched;
-	const char *
-		instance; // whose copies of feeds are used; NULL: none. To be set before env is used
-	bool offline;     // feeds are not fetched: the copies are used
-	bool force;       // a feed may shrink
-	bool again;       // files come from `last`, which is the policy in effect; feeds do not
+	// whose copies of feeds are used; NULL: none. To be set before env is used
+	const char *instance;
+	bool offline; // feeds are not fetched: the copies are used
+	bool force;   // a feed may shrink
+	bool again;   // files come from `last`, which is the policy in effect; feeds do not
 	bool overlap; // addresses of `last` that are in no answer any more stay for a grace time
 	const struct environment *last; // last good answers (names that fail now), may be NULL
 	bool replay;                    // answers come from the record only
-	char *folder; // of the record whose files are read when they are asked for; NULL: all are read
+	// of the record whose files are read when they are asked for; NULL: all are read
+	char *folder;
 	struct known *known;           // what its list files have, NULL: they are to be read
 	const struct session *session; // whose peer is protected; NULL: none
 	bool must_guard;      // without knowing what is protected no name is used in drop rules
@@ -89,7 +90,8 @@ struct environment {
 	struct guard guard;
 };
 
-// The live environment. last: a loaded record whose answers are used for names that fail; may be NULL.
+// The live environment. last: a loaded record whose answers are used for names that fail; may be
+// NULL.
 void environment_live(struct environment *w, const struct dns_options *dns,
 		      const struct environment *last);
 // A record to be filled with environment_load; then env answers from it alone.
@@ -115,7 +117,8 @@ void environment_free_name(struct environment_name *name);
 bool environment_has_addresses(const struct environment_name *name);
 // All addresses of a name that are in force, those that leave as well; the caller frees them.
 struct addr *environment_name_addresses(const struct environment_name *name, size_t *ret_n);
-// Takes a good answer: addresses that it has no more leave. A family that it knows nothing about stays as it is.
+// Takes a good answer: addresses that it has no more leave. A family that it knows nothing about
+// stays as it is.
 void environment_follow(struct environment_name *name, const struct dns_answer *answer,
 			uint64_t now_s, struct environment_followed *ret);
 // Seconds until the first address of the name is to be released; UINT64_MAX: none leaves.
@@ -127,12 +130,14 @@ bool environment_same_answer(const struct environment_name *a, const struct envi
 // Are they also used for the same, with the same ones left out?
 bool environment_same_name(const struct environment_name *a, const struct environment_name *b);
 // environment_guard.c
-// What drop and reject rules must not get by a name: collected once. 0, or -errno with err set if it must be known.
+// What drop and reject rules must not get by a name: collected once. 0, or -errno with err set if
+// it must be known.
 int environment_guard(struct environment *w, const struct guard **ret, struct err *err);
 // Does the answer count as none, because no address can be used? g: for POLICY_DROPPED.
 bool environment_refuses(enum policy_use use, const struct dns_answer *answer,
 			 const struct guard *g);
-// Decides which addresses drop and reject rules leave out. Returns for how many that is another decision than before.
+// Decides which addresses drop and reject rules leave out. Returns for how many that is another
+// decision than before.
 size_t environment_protect(struct environment_name *name, const struct guard *g);
 bool environment_leaves_out(const struct environment_name *name, const struct addr *a);
 // With the reasons, if g is not NULL.
@@ -146,20 +151,21 @@ int environment_read_copy(struct environment *w, const char *url, char **ret_tex
 // Is it what the policy's sha256 asks for, where it has one?
 bool environment_fits(const struct environment *w, const char *url, const char *text, size_t len);
 void environment_free_fetched(struct environment *w);
-// Whether the same files were read and the same answers given. The content of the policy file counts, not its
-// path: path_a in a corresponds to path_b in b, and so do the files beside it.
+// Whether the same files were read and the same answers given. The content of the policy file
+// counts, not its path: path_a in a corresponds to path_b in b, and so do the files beside it.
 bool environment_same(const struct environment *a, const char *path_a, const struct environment *b,
 		      const char *path_b);
 #define CLEANUP_ENVIRONMENT CLEANUP(environment_free)
 
-// The record in a folder: numbered files and an index. environment_save makes the folder (absent before) and
-// fsyncs what is in it. meta: further keys for the index, taken over; environment_load hands them back.
+// The record in a folder: numbered files and an index. environment_save makes the folder (absent
+// before) and fsyncs what is in it. meta: further keys for the index, taken over; environment_load
+// hands them back.
 int environment_save(const struct environment *w, const char *folder, struct json *meta,
 		     struct err *err);
 int environment_load(struct environment *w, const char *folder, struct json **ret_meta,
 		     struct err *err);
-// The same for commands that only ask: where the addresses of lists are known (control/known), a file is read when it is
-// asked for. whole: as of known_read.
+// The same for commands that only ask: where the addresses of lists are known (control/known), a
+// file is read when it is asked for. whole: as of known_read.
 int environment_load_known(struct environment *w, const char *folder, bool whole,
 			   struct json **ret_meta, struct err *err);
 int environment_read_late(const struct environment *w, struct environment_file *file,

@@ -141,8 +141,8 @@ static uint64_t grace_of(const struct environment_name *name, const struct dns_a
 	return grace > NAME_GRACE_S ? grace : NAME_GRACE_S;
 }
 
-// What left before comes back, is released, or stays: no longer than its grace time from now, if the clock was set
-// back.
+// What left before comes back, is released, or stays: no longer than its grace time from now, if
+// the clock was set back.
 static void review_leaving(struct environment_name *name, const struct addr *addrs, size_t n,
 			   uint64_t now_s, uint64_t grace_s, struct environment_followed *ret)
 {

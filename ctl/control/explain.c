@@ -27,10 +27,10 @@ void explain_free(struct explain *e)
 	*e = (struct explain){0};
 }
 
-// ---- the policy's text, followed by the packet ---------------------------------------------------
+// ---- the policy's text, followed by the packet --------------------------------------------------
 
-// The environment in which a policy is compiled, with two changes: an expect line of the packet follows the main
-// file, and a name or country that is not in the record is looked up.
+// The environment in which a policy is compiled, with two changes: an expect line of the packet
+// follows the main file, and a name or country that is not in the record is looked up.
 struct explain_step {
 	const struct policy_env *below;
 	struct source_reader files;
@@ -244,7 +244,7 @@ static int check_packet(const char *packet, struct err *err)
 	return 0;
 }
 
-// ---- policies -------------------------------------------------------------------------------------
+// ---- policies -----------------------------------------------------------------------------------
 
 static int load_test(struct candidate *c, struct err *err)
 {
@@ -287,8 +287,8 @@ static bool has_name(const struct names *names, const char *name)
 	return false;
 }
 
-// First those of the policy as it was applied (-i may have replaced the text's), then the others of the
-// instance: those that a pattern stands for, and those that the policy does not name.
+// First those of the policy as it was applied (-i may have replaced the text's), then the others of
+// the instance: those that a pattern stands for, and those that the policy does not name.
 static void collect_names(struct explain *e, const struct generation_about *about,
 			  struct names *ret)
 {
@@ -413,7 +413,7 @@ int explain_open(struct explain *e, const struct explain_request *request, struc
 	return request->file ? open_file(e, request, err) : open_running(e, request, err);
 }
 
-// ---- questions ------------------------------------------------------------------------------------
+// ---- questions ----------------------------------------------------------------------------------
 
 static unsigned word16(const uint8_t *at)
 {
@@ -479,7 +479,8 @@ const struct record *explain_overlay(const struct explain *e, const struct prefi
 	return s.found;
 }
 
-// The records that contain the ends of a packet. Pointers to those of another packet are not valid afterwards.
+// The records that contain the ends of a packet. Pointers to those of another packet are not valid
+// afterwards.
 static int load_overlay(const struct explain *e, const struct explain_ends *ends, struct err *err)
 {
 	const struct prefix prefixes[] = {

@@ -27,7 +27,8 @@ struct explain_request {
 struct explain {
 	struct candidate *c; // texts and rules; those of the empty policy where `recorded` is false
 	bool recorded;
-	// Of the interfaces of c: which one of the policy's it is, from 1; 0: not named there, or it names none.
+	// Of the interfaces of c: which one of the policy's it is, from 1; 0: not named there, or
+	// it names none.
 	uint8_t classes[WEIR_IFACES];
 	bool named;                            // the policy names interfaces
 	struct reach reach;                    // of the policy in force; not set for a file
@@ -75,9 +76,10 @@ int explain_ask(struct explain *e, const struct explain_question *q, struct expl
 // Does the policy hold on the interface with this index in c?
 bool explain_holds_on(const struct explain *e, uint32_t iface);
 
-// The interface of c that stands for this name; NULL: the policy's first. 0 or -EINVAL with err set.
+// The interface of c that stands for this name; NULL: the policy's first. 0 or -EINVAL with err
+// set.
 int explain_iface(const struct explain *e, const char *name, uint32_t *ret, struct err *err);
 
-// The overlay record that decides among those of one kind that cover p: the longest. NULL: none. The caller has loaded
-// them (store_load_covering).
+// The overlay record that decides among those of one kind that cover p: the longest. NULL: none.
+// The caller has loaded them (store_load_covering).
 const struct record *explain_overlay(const struct explain *e, const struct prefix *p, uint8_t kind);

@@ -103,7 +103,7 @@ void explain_add_entry(struct text *t, const struct resolved *r, const struct ex
 	text_addf(t, " %s", prefix_format(&e->prefix, prefix));
 }
 
-// ---- rules ----------------------------------------------------------------------------------------
+// ---- rules --------------------------------------------------------------------------------------
 
 // Does the rule ask for anything but this side's address?
 static bool asks_for_more(const struct resolved_rule *rule, enum ast_field side)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Lists of entries that follow a feed: `weir block --url URL --sync NAME`.
 //
-// /var/lib/weir/NAME/feeds/KEY.list says which list follows which URL, and how its entries are made: JSON and a sum
-// (base/sum.h). KEY is a hash of verb, origin and name.
+// /var/lib/weir/NAME/feeds/KEY.list says which list follows which URL, and how its entries are
+// made: JSON and a sum (base/sum.h). KEY is a hash of verb, origin and name.
 #pragma once
 
 #include <stdbool.h>
@@ -27,21 +27,22 @@ void feed_list_free(struct feed_list *l);
 void feed_lists_free(struct feed_lists *lists);
 #define CLEANUP_FEED_LISTS CLEANUP(feed_lists_free)
 
-// The command that makes a text the content of the list, as words without NULL: at most FEED_LIST_WORDS, whose number is
-// returned. They point to the list, to `path`, the file with the text, and to `time`.
+// The command that makes a text the content of the list, as words without NULL: at most
+// FEED_LIST_WORDS, whose number is returned. They point to the list, to `path`, the file with the
+// text, and to `time`.
 #define FEED_LIST_WORDS 16
 typedef char feed_list_time[32];
 size_t feed_list_words(const struct feed_list *l, const char *path, feed_list_time time,
 		       const char **ret);
-// How many entries a text gives the list, as the command counts them. *ret_plain: the same text again changes nothing,
-// since the entries have neither ends nor names.
+// How many entries a text gives the list, as the command counts them. *ret_plain: the same text
+// again changes nothing, since the entries have neither ends nor names.
 uint64_t feed_list_entries(const struct feed_list *l, const char *text, size_t len,
 			   bool *ret_plain);
 // What the copy of its text is called (feeds.h). The caller frees it.
 char *feed_list_key(const struct feed_list *l);
 int feed_list_save(const char *instance, const struct feed_list *l, struct err *err);
-// When a command has last fetched it well, changed or not: seconds since 1970; 0: not known. What the agent fetches
-// counts if it has changed.
+// When a command has last fetched it well, changed or not: seconds since 1970; 0: not known. What
+// the agent fetches counts if it has changed.
 uint64_t feed_list_good_s(const char *instance, const struct feed_list *l);
 // All of an instance; damaged files are left out.
 void feed_lists_read(const char *instance, struct feed_lists *ret);

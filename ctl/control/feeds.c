@@ -32,7 +32,7 @@ void feed_free(struct feed *f)
 	*f = (struct feed){0};
 }
 
-// ---- the file -------------------------------------------------------------------------------------
+// ---- the file -----------------------------------------------------------------------------------
 
 char *feed_path(const char *instance, const char *url, const char *suffix)
 {
@@ -158,7 +158,7 @@ void feeds_forget(const char *instance)
 	rmdir(folder);
 }
 
-// ---- the text -------------------------------------------------------------------------------------
+// ---- the text -----------------------------------------------------------------------------------
 
 char *feed_public_url(const char *url)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Feeds: lists that are fetched, and their last good copies.
 //
-// /var/lib/weir/NAME/feeds/KEY has the copy of one URL: a line of JSON (URL, ETag, time of modification, when it was
-// fetched, entries), the text, and a sum (base/sum.h). KEY is a hash of the URL.
+// /var/lib/weir/NAME/feeds/KEY has the copy of one URL: a line of JSON (URL, ETag, time of
+// modification, when it was fetched, entries), the text, and a sum (base/sum.h). KEY is a hash of
+// the URL.
 #pragma once
 
 #include <stdbool.h>
@@ -42,8 +43,8 @@ char *feed_public_url(const char *url);
 // The request for a URL of which there is perhaps a copy.
 struct fetch_request feed_request(const struct policy_url *url, const struct feed *copy,
 				  const struct dns_options *dns);
-// Is a new text what `url` asks for, and not half of the copy or less (`force` allows that)? 0, or -errno with err
-// set. Bad lines are not looked at.
+// Is a new text what `url` asks for, and not half of the copy or less (`force` allows that)? 0, or
+// -errno with err set. Bad lines are not looked at.
 int feed_check(const struct policy_url *url, const char *text, size_t len, const struct feed *copy,
 	       bool force, struct err *err);
 // The same, and that its lines are good. *ret_entries: how many are.

@@ -122,7 +122,8 @@ static char *mend_queues(const struct native_facts *f)
 			  f->name, max - f->cpus, f->name);
 }
 
-// Attached, the queues in use are the reserved ones and at least one more, unless there were too few to reserve any.
+// Attached, the queues in use are the reserved ones and at least one more, unless there were too
+// few to reserve any.
 static void check_reserved(const struct native_facts *f, struct advices *ret)
 {
 	uint32_t now = f->e.combined, max = f->e.combined_max;

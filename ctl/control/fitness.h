@@ -38,8 +38,8 @@ void fitness_free(struct advices *a);
 // The first of a kind; NULL: no advice of this kind.
 const struct advice *fitness_find(const struct advices *a, enum advice_kind kind);
 
-// false: why is set, ERR_SYSTEM, so that generic mode may do. A mode that is asked for by name is refused only
-// where it loses packets.
+// false: why is set, ERR_SYSTEM, so that generic mode may do. A mode that is asked for by name is
+// refused only where it loses packets.
 bool fitness_native(const struct advices *a, const struct link *link, enum attach_mode mode,
 		    struct err *ret_why);
 

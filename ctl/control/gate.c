@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs a packet of the login through test programs of the policies that packets on an interface would meet.
+// Runs a packet of the login through test programs of the policies that packets on an interface
+// would meet.
 #include "ctl/control/gate.h"
 
 #include <errno.h>

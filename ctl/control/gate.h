@@ -17,8 +17,9 @@ struct gate {
 	bool trial;       // what would be cut off comes back by itself
 };
 
-// Policy and overlay as they are now; during a trial the policy to come back as well. 0; or -EPERM with err
-// set (ERR_REFUSED) for a login that would be cut off and one that cannot be placed. On trial the former is
-// a sentence in ret_warning ("" before, at most size bytes). The caller holds the lock.
+// Policy and overlay as they are now; during a trial the policy to come back as well. 0; or -EPERM
+// with err set (ERR_REFUSED) for a login that would be cut off and one that cannot be placed. On
+// trial the former is a sentence in ret_warning ("" before, at most size bytes). The caller holds
+// the lock.
 int gate_check(const struct instance *i, const struct link *link, const struct gate *gate,
 	       char *ret_warning, size_t size, struct err *err);

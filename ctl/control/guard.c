@@ -163,7 +163,8 @@ static const char *local_problem(const struct prefix *host)
 	return NULL;
 }
 
-// The IPv4 address in one of IPv6 that a host or gateway translates to it: RFC 6052 section 2.1, RFC 3056 section 2.
+// The IPv4 address in one of IPv6 that a host or gateway translates to it: RFC 6052 section 2.1,
+// RFC 3056 section 2.
 static bool find_embedded(const struct addr *a, struct addr *ret)
 {
 	static const struct {

@@ -28,9 +28,9 @@ struct guard {
 };
 
 // Collects what must not be cut off in the current network namespace. session: NULL, or the
-// operator's, whose packets come through this namespace. dns: how names are asked for, NULL: by resolv.conf.
-// 0; or -errno with err set when any of it cannot
-// be looked for: *ret then has what was found before, and the caller refuses to block on it alone.
+// operator's, whose packets come through this namespace. dns: how names are asked for, NULL: by
+// resolv.conf. 0; or -errno with err set when any of it cannot be looked for: *ret then has what
+// was found before, and the caller refuses to block on it alone.
 int guard_collect(const struct session *session, const struct dns_options *dns, struct guard *ret,
 		  struct err *err);
 // The other ends of all logins over ssh. 0; or -errno with err set, and those that were found.
@@ -41,9 +41,9 @@ void guard_free(struct guard *g);
 const struct guarded *guard_find(const struct guard *g, const struct prefix *p,
 				 enum guard_level level);
 // May a host name's answer be blocked? Unspecified, loopback and everything guarded are left out,
-// because the owner of a name chooses its addresses; without `wide` also private, site-local, link-local and
-// multicast ones. An address of IPv6 that NAT64 (RFC 6052) or 6to4 (RFC 3056) makes of such an IPv4 address is
-// left out as well. NULL, or why not.
+// because the owner of a name chooses its addresses; without `wide` also private, site-local,
+// link-local and multicast ones. An address of IPv6 that NAT64 (RFC 6052) or 6to4 (RFC 3056) makes
+// of such an IPv4 address is left out as well. NULL, or why not.
 const char *guard_answer_problem(const struct guard *g, const struct addr *a, bool wide);
 
 // Goes through the addresses of one name: it cannot fill the tables.

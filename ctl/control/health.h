@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Health of backends: what follows from the results of their checks and from dead links. Pure.
 //
-// A backend is up, failing or down. It fails with a failed check when `fall` of its last `of` checks failed, those before
-// it recovered included, and gets no new flows from then on; after `lost` it is down, and its flows move. It is up again
-// after `rise` good checks in a row, and its weight ramps.
-// A backend that is fresh is up with its first good check, and fails with its first failed one.
-// A dead link takes it down at once. What follows for its service is decided in table/lb_keep. Times are milliseconds
-// of CLOCK_BOOTTIME, which agents that follow each other share.
+// A backend is up, failing or down. It fails with a failed check when `fall` of its last `of`
+// checks failed, those before it recovered included, and gets no new flows from then on; after
+// `lost` it is down, and its flows move. It is up again after `rise` good checks in a row, and its
+// weight ramps. A backend that is fresh is up with its first good check, and fails with its first
+// failed one. A dead link takes it down at once. What follows for its service is decided in
+// table/lb_keep. Times are milliseconds of CLOCK_BOOTTIME, which agents that follow each other
+// share.
 #pragma once
 
 #include <stdbool.h>
@@ -42,8 +43,9 @@ bool health_tick(struct health *h, const struct health_rules *r, uint64_t now_ms
 // When health_tick has something to do after now_ms; 0: never.
 uint64_t health_due(const struct health *h, const struct health_rules *r, uint64_t now_ms);
 
-// How long after the beginning of a check the next one begins, without jitter. While failures add up, so early that
-// the last of `fall` ends, at the latest, `fall` × `every` after the backend died, where `timeout` allows that.
+// How long after the beginning of a check the next one begins, without jitter. While failures add
+// up, so early that the last of `fall` ends, at the latest, `fall` × `every` after the backend
+// died, where `timeout` allows that.
 uint64_t health_pause(const struct health *h, const struct health_rules *r);
 
 // The sixteenths that its weight lacks.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the members of the running rings by address, gives them their health, and rewrites the rings that change.
+// Finds the members of the running rings by address, gives them their health, and rewrites the
+// rings that change.
 #include "ctl/control/health_apply.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Puts the health of backends into the rings of the policy that packets meet, and of the one before it during a trial.
+// Puts the health of backends into the rings of the policy that packets meet, and of the one before
+// it during a trial.
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +16,8 @@ struct health_backend {
 	struct addr addr; // family 0: here
 	uint16_t port;    // as lb_member.port
 	struct health health;
-	uint8_t ring; // enum backend_state: what the ring takes it for, up if it is kept; health_see_rings
+	// enum backend_state: what the ring takes it for, up if it is kept; health_see_rings
+	uint8_t ring;
 };
 
 struct health_service {
@@ -31,10 +33,12 @@ struct health_change {
 	size_t slots;
 };
 
-// Writes the health that differs, and the rings that follow from it: one rewrite for all. Members of other services stay as they are. Without an instance, or without services, it does nothing. `command` is
-// for the lock. 0, or -errno with err set; -EAGAIN as lock_take.
+// Writes the health that differs, and the rings that follow from it: one rewrite for all. Members
+// of other services stay as they are. Without an instance, or without services, it does nothing.
+// `command` is for the lock. 0, or -errno with err set; -EAGAIN as lock_take.
 int health_apply(const char *instance, const char *command, struct health_service *services,
 		 size_t n, uint64_t now_ms, struct health_change *ret, struct err *err);
 
-// What the rings of `b` make of the health of the backends; health_apply has done it for those in force.
+// What the rings of `b` make of the health of the backends; health_apply has done it for those in
+// force.
 void health_see_rings(struct lb_state *b, struct health_service *services, size_t n_services);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The health of backends as the agent last wrote it: for the next agent, and for commands that show it.
+// The health of backends as the agent last wrote it: for the next agent, and for commands that show
+// it.
 //
 // It is in /run/weir/NAME/health. Rings do not depend on it: what counts is in the kernel.
 #pragma once

@@ -25,8 +25,8 @@ void in_effect_cleanup(struct in_effect **e);
 int in_effect_find(const char *instance, struct in_effect *e, struct err *err);
 // Its record, with its files; about.revision is not "". 0 or -errno with err set.
 int in_effect_load(const char *instance, struct in_effect *e, struct err *err);
-// The interfaces that a revision has in effect, if they are not those of its text (it was applied with -i); else none.
-// They point into `about`.
+// The interfaces that a revision has in effect, if they are not those of its text (it was applied
+// with -i); else none. They point into `about`.
 int in_effect_ifaces(const char *instance, const char *revision,
 		     const struct generation_about *about, const char **ret, size_t *ret_n,
 		     struct err *err);

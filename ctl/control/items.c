@@ -231,7 +231,8 @@ static bool address_in(struct word w, char separator, struct word *ret_rest, add
 	return true;
 }
 
-// What is more than an address: an entry is for all of it, everywhere. Words of policies would lead nowhere.
+// What is more than an address: an entry is for all of it, everywhere. Words of policies would lead
+// nowhere.
 static int refuse_more(struct item_line *l)
 {
 	addr_text host;
@@ -495,8 +496,8 @@ static void add_items(struct item_line *l)
 	}
 }
 
-// "1.2.3.4 for 10m", "1.2.3.4 port 80": what a line of a list or a rule has after an address, among the words of the
-// command line. Returns how many words that is; 0: the first word is an item.
+// "1.2.3.4 for 10m", "1.2.3.4 port 80": what a line of a list or a rule has after an address, among
+// the words of the command line. Returns how many words that is; 0: the first word is an item.
 static size_t refuse_words(struct item_line *l, const char *const *words, size_t n)
 {
 	static const struct {

@@ -2,8 +2,9 @@
 // What to block, as text: words of the command line and lines of `block -f FILE`.
 //
 // A line is: WHAT [for TIME] [to|both] [note "TEXT"], with the options in any order. WHAT is an
-// address, prefix, range A-B, host name, "country DE" or "asn 64500". TEXT is 1 to 255 printable bytes except '"'. '#' or ';'
-// begins a comment. CRLF, a BOM and blanks are allowed. `list --plain` prints this format.
+// address, prefix, range A-B, host name, "country DE" or "asn 64500". TEXT is 1 to 255 printable
+// bytes except '"'. '#' or ';' begins a comment. CRLF, a BOM and blanks are allowed. `list --plain`
+// prints this format.
 #pragma once
 
 #include <stdint.h>
@@ -45,17 +46,18 @@ struct items {
 	struct items_strings *strings; // owns the names and notes
 };
 
-// The first of n words of the command line: a WHAT, one or two words for "country DE". Wide prefixes are taken (the guard
-// judges them). Returns how many words it has taken.
+// The first of n words of the command line: a WHAT, one or two words for "country DE". Wide
+// prefixes are taken (the guard judges them). Returns how many words it has taken.
 size_t items_add_words(struct items *b, const char *const *words, size_t n);
-// A whole list, which need not outlive the call. Every bad line becomes one error and the rest is read
-// on. Hosts files, ipset save, nft, CSV, JSON and HTML are recognised by their first line: one error
-// that names the format, and nothing is read. Shorter than /8 (IPv4) or /16 (IPv6), loopback and
-// unspecified are refused unless `wide`.
+// A whole list, which need not outlive the call. Every bad line becomes one error and the rest is
+// read on. Hosts files, ipset save, nft, CSV, JSON and HTML are recognised by their first line: one
+// error that names the format, and nothing is read. Shorter than /8 (IPv4) or /16 (IPv6), loopback
+// and unspecified are refused unless `wide`.
 void items_add_text(struct items *b, const char *text, size_t len, bool wide);
 void items_free(struct items *b);
 // Does a list need `wide` for this prefix? NULL: no; else why: "is loopback".
 const char *items_wide_problem(const struct prefix *p);
-// Adds the note in a form that a list can have: '"' becomes "'", a tab a blank, what is not printable UTF-8 '?', and
-// what exceeds ITEMS_NOTE_MAX bytes is cut off. True: nothing had to be changed.
+// Adds the note in a form that a list can have: '"' becomes "'", a tab a blank, what is not
+// printable UTF-8 '?', and what exceeds ITEMS_NOTE_MAX bytes is cut off. True: nothing had to be
+// changed.
 bool items_add_note(struct text *t, const char *note);

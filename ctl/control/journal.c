@@ -162,7 +162,7 @@ void journal_print_change(struct text *t, const char *lines, size_t len, uint64_
 	print_frame(t, from, lines, len);
 }
 
-// ---- version 1 ------------------------------------------------------------------------------------
+// ---- version 1 ----------------------------------------------------------------------------------
 
 bool journal_is_old(const char *text, size_t len)
 {

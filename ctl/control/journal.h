@@ -17,16 +17,17 @@
 //   remove block from 203.0.113.7 by 0
 //   sum …
 //
-// A frame is its head, as many bytes of lines (journal_line.h) as the head says, and the checksum of both. A
-// change is one frame, so it is read whole or not at all; `epoch` is the knobs.epoch that puts it in force. The
-// clock is that of all times in the file; it is in the head after which it applies. A snapshot has many small
-// frames, so that damage costs what follows it and little of what precedes it. It ends with a change: without one
-// it was cut off.
+// A frame is its head, as many bytes of lines (journal_line.h) as the head says, and the checksum
+// of both. A change is one frame, so it is read whole or not at all; `epoch` is the knobs.epoch
+// that puts it in force. The clock is that of all times in the file; it is in the head after which
+// it applies. A snapshot has many small frames, so that damage costs what follows it and little of
+// what precedes it. It ends with a change: without one it was cut off.
 //
-// Text, since reading a million references takes a third of a second and an operator can look at it; the form to
-// read is `weir list --plain`.
+// Text, since reading a million references takes a third of a second and an operator can look at
+// it; the form to read is `weir list --plain`.
 //
-// Files of version 1 had the lines of a snapshot between the head "weir-overlay 1 epoch 17" and "end N".
+// Files of version 1 had the lines of a snapshot between the head "weir-overlay 1 epoch 17" and
+// "end N".
 #pragma once
 
 #include "ctl/base/err.h"
@@ -57,8 +58,8 @@ enum journal_found journal_find(const char *text, size_t len, size_t at, struct 
 enum journal_found journal_find_own(const char *text, size_t len, size_t at,
 				    struct journal_frame *ret, const char **why);
 
-// Visits the lines of the frame in order, with the offset and length of each. visit returns NULL or what is wrong
-// with the line. NULL, or what was wrong.
+// Visits the lines of the frame in order, with the offset and length of each. visit returns NULL or
+// what is wrong with the line. NULL, or what was wrong.
 typedef const char *journal_visit(void *ctx, const struct journal_line *line, size_t at,
 				  size_t len);
 const char *journal_lines(const char *text, const struct journal_frame *f, journal_visit *visit,
@@ -69,7 +70,8 @@ void journal_print_part(struct text *t, const char *lines, size_t len);
 void journal_print_change(struct text *t, const char *lines, size_t len, uint64_t epoch,
 			  const struct records_clock *clock);
 
-// Is it a file of version 1? Then it is read as one frame, or refused whole (-EINVAL, ERR_INPUT with the line).
+// Is it a file of version 1? Then it is read as one frame, or refused whole (-EINVAL, ERR_INPUT
+// with the line).
 bool journal_is_old(const char *text, size_t len);
 int journal_find_old(const char *text, size_t len, struct journal_frame *ret, journal_visit *visit,
 		     void *ctx, struct err *err);

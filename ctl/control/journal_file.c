@@ -30,7 +30,7 @@ void journal_close(struct journal_file *j)
 	*j = (struct journal_file){.fd = -1};
 }
 
-// ---- replay ---------------------------------------------------------------------------------------
+// ---- replay -------------------------------------------------------------------------------------
 
 struct replay {
 	struct journal_index *index;
@@ -107,7 +107,8 @@ static bool is_pending(const struct replayed *r, uint64_t committed)
 	       r->before_last == committed;
 }
 
-// Enters the changes in force: without one that is pending, and anew where the lines of a frame were refused.
+// Enters the changes in force: without one that is pending, and anew where the lines of a frame
+// were refused.
 static struct replayed replay_in_force(struct journal_file *j, const char *index_path,
 				       const char *text, size_t len, uint64_t committed)
 {
@@ -249,7 +250,7 @@ int journal_open(const char *path, const char *index_path, uint64_t committed, b
 	return index_file(ret, committed, to_write, err);
 }
 
-// ---- owners ---------------------------------------------------------------------------------------
+// ---- owners -------------------------------------------------------------------------------------
 
 // The bytes at that offset, read with what follows them.
 static const char *read_window(struct journal_file *j, size_t at, size_t len, struct err *err)
@@ -286,7 +287,7 @@ int journal_read_owner(struct journal_file *j, const struct journal_owner *where
 	return 0;
 }
 
-// ---- appending ------------------------------------------------------------------------------------
+// ---- appending ----------------------------------------------------------------------------------
 
 static int write_at(int fd, const char *text, size_t len, size_t at)
 {
@@ -371,7 +372,7 @@ const char *journal_each_since(const struct journal_file *j, size_t from, journa
 	return visit_frames(text, len, visit, ctx);
 }
 
-// ---- damaged files --------------------------------------------------------------------------------
+// ---- damaged files ------------------------------------------------------------------------------
 
 static char *damaged_path(const char *path, unsigned n)
 {
@@ -406,7 +407,7 @@ void journal_forget_damaged(const char *path, bool dry_run, bool *ret_any)
 	}
 }
 
-// ---- snapshots ------------------------------------------------------------------------------------
+// ---- snapshots ----------------------------------------------------------------------------------
 
 void journal_print_begin(struct journal_printer *p)
 {

@@ -19,11 +19,12 @@ struct journal_file {
 	size_t window_at, window_len;
 };
 
-// Opens the journal at `path` with the index that belongs to it, made anew if need be. committed: knobs.epoch, 0 when
-// no maps exist. A change that did not come into force (of the epoch after `committed`), and half of one, are
-// not read; with to_write they are cut off, and a new index is saved. What follows damage is not used, and
-// ret->damage names the place. No file: an empty journal. 0; or -errno with err set: it cannot be read, or version 1
-// is damaged, or a newer version. The caller closes ret in either case.
+// Opens the journal at `path` with the index that belongs to it, made anew if need be. committed:
+// knobs.epoch, 0 when no maps exist. A change that did not come into force (of the epoch after
+// `committed`), and half of one, are not read; with to_write they are cut off, and a new index is
+// saved. What follows damage is not used, and ret->damage names the place. No file: an empty
+// journal. 0; or -errno with err set: it cannot be read, or version 1 is damaged, or a newer
+// version. The caller closes ret in either case.
 int journal_open(const char *path, const char *index_path, uint64_t committed, bool to_write,
 		 struct journal_file *ret, struct err *err);
 void journal_close(struct journal_file *j);
@@ -38,7 +39,8 @@ int journal_append(struct journal_file *j, const char *frame, size_t len, struct
 // The frame that was appended is in force now: enters it into the index.
 void journal_enter(struct journal_file *j, const char *frame, size_t len);
 
-// Visits the lines of the changes from offset `from` up to `end`. NULL; or what is wrong, or what visit has returned.
+// Visits the lines of the changes from offset `from` up to `end`. NULL; or what is wrong, or what
+// visit has returned.
 const char *journal_each_since(const struct journal_file *j, size_t from, journal_visit *visit,
 			       void *ctx);
 
@@ -55,7 +57,8 @@ void journal_print_begin(struct journal_printer *p);
 void journal_print_lines(struct journal_printer *p); // after each line: a full part is closed
 char *journal_print_end(struct journal_printer *p, uint64_t epoch,
 			const struct records_clock *clock, size_t *ret_len);
-// The references and owners of the index as a snapshot of the same epoch. NULL with err set: an owner cannot be read.
+// The references and owners of the index as a snapshot of the same epoch. NULL with err set: an
+// owner cannot be read.
 char *journal_print_snapshot(struct journal_file *j, size_t *ret_len, struct err *err);
 // Does the file hold more of the past than of the present?
 bool journal_has_grown(const struct journal_file *j);

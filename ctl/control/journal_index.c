@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A hash with chains over an array of references, in one mapping: head, buckets, references, owners.
+// A hash with chains over an array of references, in one mapping: head, buckets, references,
+// owners.
 #include "ctl/control/journal_index.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ int journal_stamp_of(int fd, struct journal_stamp *ret)
 	return 0;
 }
 
-// ---- the mapping ----------------------------------------------------------------------------------
+// ---- the mapping --------------------------------------------------------------------------------
 
 static size_t size_of(uint32_t buckets_n, uint32_t refs_cap, uint32_t owners_cap)
 {
@@ -79,7 +80,8 @@ static char *new_path(const char *path)
 	return mem_printf("%s.new", path);
 }
 
-// A file of this size, with its pages: a store into the mapping does not fail. NULL: there is no room.
+// A file of this size, with its pages: a store into the mapping does not fail. NULL: there is no
+// room.
 static void *map_new_file(const char *path, size_t size)
 {
 	CLEANUP_FREE char *fresh = new_path(path);
@@ -285,7 +287,7 @@ void journal_index_end(struct journal_index *x, const struct journal_stamp *stam
 	__atomic_store_n(&x->head->finished, true, __ATOMIC_SEQ_CST);
 }
 
-// ---- the hash -------------------------------------------------------------------------------------
+// ---- the hash -----------------------------------------------------------------------------------
 
 static uint32_t *bucket_of(const struct journal_index *x, const struct prefix *p)
 {
@@ -498,7 +500,7 @@ const char *journal_index_drop(struct journal_index *x, const struct prefix *p, 
 	return "the entry to remove does not exist";
 }
 
-// ---- what it holds --------------------------------------------------------------------------------
+// ---- what it holds ------------------------------------------------------------------------------
 
 uint64_t journal_index_epoch(const struct journal_index *x)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The index of the journal: which references a prefix has now, found without reading the journal.
 //
-// It is derived from the journal, kept in /run/weir/NAME/overlay.index and mapped: a hash from prefix to
-// references, and for each owner where in the journal its line is. A writer marks it unfinished, changes it in place
-// and marks it as that of the journal as it is now (inode, size, times). An index that is unfinished, or of another
-// journal, boot or layout, is made anew from the journal: a million references take a third of a second. Where no
-// file can be made the index is in memory, for one command.
+// It is derived from the journal, kept in /run/weir/NAME/overlay.index and mapped: a hash from
+// prefix to references, and for each owner where in the journal its line is. A writer marks it
+// unfinished, changes it in place and marks it as that of the journal as it is now (inode, size,
+// times). An index that is unfinished, or of another journal, boot or layout, is made anew from the
+// journal: a million references take a third of a second. Where no file can be made the index is in
+// memory, for one command.
 //
 // The caller holds the lock of the instance, shared for reading.
 #pragma once
@@ -60,8 +61,8 @@ int journal_index_open(const char *path, const struct journal_stamp *stamp, bool
 		       struct journal_index **ret);
 // An empty one with room for about that many references; it grows. path NULL: in memory.
 struct journal_index *journal_index_new(const char *path, size_t refs);
-// A copy that changes for itself, in memory. It shares the pages that do not change with *from, which must not be
-// changed meanwhile.
+// A copy that changes for itself, in memory. It shares the pages that do not change with *from,
+// which must not be changed meanwhile.
 struct journal_index *journal_index_copy(const struct journal_index *from);
 // A copy of all of it, which stays as it is whatever becomes of *from.
 struct journal_index *journal_index_keep(const struct journal_index *from);
@@ -97,7 +98,8 @@ size_t journal_index_grouped(const struct journal_index *x);
 // Roughly what a snapshot would take.
 size_t journal_index_bytes(const struct journal_index *x);
 
-// The references of one prefix, of all kinds: for (r = first(x, p); r != JOURNAL_NONE; r = next(x, p, r))
+// The references of one prefix, of all kinds: for (r = first(x, p); r != JOURNAL_NONE; r = next(x,
+// p, r))
 uint32_t journal_index_first(const struct journal_index *x, const struct prefix *p);
 uint32_t journal_index_next(const struct journal_index *x, const struct prefix *p, uint32_t ref);
 // Does any reference have a prefix of this family and length?

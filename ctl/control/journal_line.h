@@ -8,8 +8,9 @@
 //   block from 203.0.113.7 by 1 until 1790000900
 //   remove block from 203.0.113.7 by 1
 //
-// Owners are numbered in the order of the file, and precede the lines that name them. A reference is
-// known by prefix, kind and owner: the same once more has a new end. Strings are quoted with \" \\ \xHH.
+// Owners are numbered in the order of the file, and precede the lines that name them. A reference
+// is known by prefix, kind and owner: the same once more has a new end. Strings are quoted with \"
+// \\ \xHH.
 #pragma once
 
 #include "ctl/base/text.h"
@@ -30,8 +31,8 @@ struct journal_line {
 	uint64_t until_s; // of JOURNAL_ADD
 };
 
-// Parses a line without its newline. spare has room for `len` bytes, or is NULL where owners are not
-// expected. NULL, or what is wrong.
+// Parses a line without its newline. spare has room for `len` bytes, or is NULL where owners are
+// not expected. NULL, or what is wrong.
 const char *journal_line_parse(const char *line, size_t len, char *spare, struct journal_line *ret);
 
 void journal_print_owner(struct text *t, uint32_t number, const struct owner *owner);
@@ -39,7 +40,8 @@ void journal_print_add(struct text *t, const struct prefix *p, uint8_t kind, uin
 		       uint64_t until_s);
 void journal_print_remove(struct text *t, const struct prefix *p, uint8_t kind, uint32_t owner);
 
-// The clock in the head of a frame: " wall 1790000400 up 86400 boot 8f0c2b6e-…"; nothing when it is not known.
+// The clock in the head of a frame: " wall 1790000400 up 86400 boot 8f0c2b6e-…"; nothing when it is
+// not known.
 void journal_print_clock(struct text *t, const struct records_clock *clock);
 // The rest of a head, from *at: absent is fine and leaves *ret alone. NULL, or what is wrong.
 const char *journal_parse_clock(const char **at, const char *end, struct records_clock *ret);

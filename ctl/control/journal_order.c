@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Takes the references that are out of order out of a walk, sorts them and merges them with the others. How to tell
-// them apart: Ernerfeldt's drop-merge sort, with a window that grows.
+// Takes the references that are out of order out of a walk, sorts them and merges them with the
+// others. How to tell them apart: Ernerfeldt's drop-merge sort, with a window that grows.
 #include "ctl/control/journal_order.h"
 
 #include <endian.h>
@@ -9,7 +9,8 @@
 
 #include "ctl/base/vec.h"
 
-// The first bytes of a prefix as one number, which decides most comparisons, and in memory in order.
+// The first bytes of a prefix as one number, which decides most comparisons, and in memory in
+// order.
 struct sort_key {
 	uint64_t head;
 	uint32_t ref;

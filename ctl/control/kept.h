@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Files in /run/weir/NAME in which commands that take no lock keep what they have seen, for the next one.
+// Files in /run/weir/NAME in which commands that take no lock keep what they have seen, for the
+// next one.
 //
-// A file is one JSON document. Nothing is lost without it: a reader takes a damaged file, and that of an instance that
-// was made before this one, for a missing one.
+// A file is one JSON document. Nothing is lost without it: a reader takes a damaged file, and that
+// of an instance that was made before this one, for a missing one.
 #pragma once
 
 #include <stdint.h>
 
 struct json;
 
-// progs_id: of the instance whose counters these are. NULL: there is no such document. The caller frees it.
+// progs_id: of the instance whose counters these are. NULL: there is no such document. The caller
+// frees it.
 struct json *kept_read(const char *path, uint32_t progs_id);
-// Sets "progs_id" in j, which remains the caller's. A command that finds another one at it leaves the file to that one.
+// Sets "progs_id" in j, which remains the caller's. A command that finds another one at it leaves
+// the file to that one.
 void kept_write(const char *path, uint32_t progs_id, struct json *j);

@@ -58,8 +58,8 @@ int lb_apply_find_nexthops(struct lb_apply *s, const struct resolved *r, uint32_
 	return nexthops_find(dests, n, wait_ms, s->nexthops, err);
 }
 
-// The backends of the policy's members. Members of a service are in its order, followed by the gone ones: those
-// keep their number.
+// The backends of the policy's members. Members of a service are in its order, followed by the gone
+// ones: those keep their number.
 static void fill_backends(struct lb_apply *s, const struct resolved *r)
 {
 	size_t hop = 0;
@@ -138,7 +138,8 @@ static uint64_t trial_end(const struct lb_apply *s)
 	return s->clock.jiffies + (s->options.trial_ms + switch_ms(s)) * s->clock.hz / 1000;
 }
 
-// Flows that are silent for longer than `idle` are not remembered, neither on the way there nor back.
+// Flows that are silent for longer than `idle` are not remembered, neither on the way there nor
+// back.
 static int check_trial(const struct lb_apply *s, const struct resolved *r, struct err *err)
 {
 	for (size_t n = 0; n < r->n_services; n++) {
@@ -160,8 +161,8 @@ static int check_trial(const struct lb_apply *s, const struct resolved *r, struc
 	return 0;
 }
 
-// Slots that are changing stay so through a trial: the plan takes them over, and the previous ring gets them with the
-// way back.
+// Slots that are changing stay so through a trial: the plan takes them over, and the previous ring
+// gets them with the way back.
 static int extend_changes(const struct lb_apply *s, const struct resolved *r, struct err *err)
 {
 	struct lb_state *b = lb_maps_state(s->running);
@@ -276,8 +277,8 @@ static int check_time(const struct lb_apply *s, const struct instance *i, struct
 			  switch_ms(s) / 1000);
 }
 
-// Pins that the policy on trial writes may name its new backends: the one before has to know those. Where
-// both have one array it does already.
+// Pins that the policy on trial writes may name its new backends: the one before has to know those.
+// Where both have one array it does already.
 static int share_backends(struct lb_apply *s, struct err *err)
 {
 	for (size_t m = 0; m < s->lb->n_members; m++) {
@@ -291,7 +292,8 @@ static int share_backends(struct lb_apply *s, struct err *err)
 	return 0;
 }
 
-// Backends are shared, devices are not: the previous ring also needs the devices that the trial sends through.
+// Backends are shared, devices are not: the previous ring also needs the devices that the trial
+// sends through.
 static int share_devices(struct lb_apply *s, struct err *err)
 {
 	uint32_t last = 0;
@@ -326,7 +328,8 @@ int lb_apply_before(struct lb_apply *s, const struct instance *i, bool fleeting,
 	return lb_maps_write(s->running, s->clock.hz, err);
 }
 
-// A pin that names a forgotten backend may live once more, when `idle` has grown: its flow goes to the owner.
+// A pin that names a forgotten backend may live once more, when `idle` has grown: its flow goes to
+// the owner.
 static void close_forgotten(const struct lb_apply *s, struct lb_maps *l)
 {
 	const struct lb_state *before = s->running ? lb_maps_state(s->running) : NULL;
@@ -360,7 +363,8 @@ static void restart_slots(struct lb_state *b, const struct lb_service *s, uint64
 	}
 }
 
-// The rings of services whose slots all are stable in the plan are not read: nothing else has changed them.
+// The rings of services whose slots all are stable in the plan are not read: nothing else has
+// changed them.
 static int restart_clock(const struct lb_apply *s, struct lb_maps *l, uint64_t now, struct err *err)
 {
 	struct lb_state *b = lb_maps_state(l);

@@ -16,7 +16,8 @@
 struct lb_apply_options {
 	bool force;        // begin anew where every connection would move
 	uint64_t trial_ms; // 0: for good
-	bool patient; // the load may take five minutes, not half a one: slots change for so much longer
+	// the load may take five minutes, not half a one: slots change for so much longer
+	bool patient;
 	bool agent; // one runs, as lb_apply_plan has found
 };
 
@@ -35,24 +36,27 @@ struct lb_apply {
 
 void lb_apply_free(struct lb_apply *s);
 
-// Asks the kernel for the next hops of all backends; waits at most wait_ms for neighbours. To be called
-// without the lock. 0 also if some have none, which is a warning. -errno with err set if the kernel cannot be asked.
+// Asks the kernel for the next hops of all backends; waits at most wait_ms for neighbours. To be
+// called without the lock. 0 also if some have none, which is a warning. -errno with err set if the
+// kernel cannot be asked.
 int lb_apply_find_nexthops(struct lb_apply *s, const struct resolved *r, uint32_t wait_ms,
 			   struct err *err);
 
-// Plans around the running balancer of generation `running` (0, or i NULL: no such generation) after tidying that
-// up. s->load is what generation_load wants. 0; -EINVAL with errors in d; -errno with err set.
+// Plans around the running balancer of generation `running` (0, or i NULL: no such generation)
+// after tidying that up. s->load is what generation_load wants. 0; -EINVAL with errors in d; -errno
+// with err set.
 int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct instance *i,
 		  uint32_t running, struct diag *d, struct err *err);
 
-// The last thing before the switch: on trial the ring before is made ready for the way back; the seed is
-// kept unless `fleeting`. 0 or -errno with err set; -ETIME: the load has taken too long for the plan.
+// The last thing before the switch: on trial the ring before is made ready for the way back; the
+// seed is kept unless `fleeting`. 0 or -errno with err set; -ETIME: the load has taken too long for
+// the plan.
 int lb_apply_before(struct lb_apply *s, const struct instance *i, bool fleeting, struct err *err);
-// The first thing after it: time begins for what changes, and next hops and states that backends have
-// now are written. 0 or -errno with err set.
+// The first thing after it: time begins for what changes, and next hops and states that backends
+// have now are written. 0 or -errno with err set.
 int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t generation,
 		   struct err *err);
 
-// After the way back from a trial to `generation`: who gets new flows is what that policy says. 0, also when it has
-// no services, or -errno with err set.
+// After the way back from a trial to `generation`: who gets new flows is what that policy says. 0,
+// also when it has no services, or -errno with err set.
 int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err);

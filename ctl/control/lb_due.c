@@ -36,7 +36,8 @@ static uint64_t longest_idle(const struct lb_service *s)
 	return s->idle_tcp > s->idle_udp ? s->idle_tcp : s->idle_udp;
 }
 
-// How long the slot is still changing. A time in the future, which the end of a trial gives, counts with it.
+// How long the slot is still changing. A time in the future, which the end of a trial gives, counts
+// with it.
 static uint64_t changing_ms(uint64_t slot, uint32_t hold_ticks, const struct clock *now)
 {
 	uint64_t age = (slot_time(now->jiffies) - slot) & SLOT_SINCE;
@@ -65,7 +66,8 @@ static void add_slots(const struct lb_state *b, const struct lb_service *s, cons
 	}
 }
 
-// A hold doubles with each tidy that finds evicted pins, and is 1 again after an idle without (ring_hold).
+// A hold doubles with each tidy that finds evicted pins, and is 1 again after an idle without
+// (ring_hold).
 static int add_hold(struct lb_maps *l, const struct lb_service *s, bool open,
 		    const struct clock *now, struct lb_due *ret, struct err *err)
 {

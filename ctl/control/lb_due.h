@@ -7,12 +7,13 @@
 #define LB_DUE_NEVER UINT64_MAX
 
 struct lb_due {
-	// Milliseconds until a slot stops changing, an override ends, or the hold of a service changes; 0: it is time.
+	// Milliseconds until a slot stops changing, an override ends, or the hold of a service
+	// changes; 0: it is time.
 	uint64_t tidy_ms;
 	// Pins are being evicted or may be: the hold is to be looked at again after this time.
 	uint64_t look_ms;
-	// There are slots that are pins only: they become stable when no pin needs them, which a tidy finds out. It is
-	// worth that after this time. LB_DUE_NEVER: no such slot.
+	// There are slots that are pins only: they become stable when no pin needs them, which a
+	// tidy finds out. It is worth that after this time. LB_DUE_NEVER: no such slot.
 	uint64_t walk_ms;
 	struct sentences ended; // "the drain of 10.0.0.11 in web": overrides that have expired
 };

@@ -58,9 +58,9 @@ static void wait_for_packets(void)
 	nanosleep(&t, NULL);
 }
 
-// How long slots are changing follows what was pushed out since the last look. What is over by its age alone
-// is written so before it grows, and nothing else may be over until it has: flows that open in an expired
-// slot have no pin.
+// How long slots are changing follows what was pushed out since the last look. What is over by its
+// age alone is written so before it grows, and nothing else may be over until it has: flows that
+// open in an expired slot have no pin.
 static int adjust_hold(struct lb_maps *l, struct lb_service *s, const struct clock *now,
 		       struct err *err)
 {

@@ -12,30 +12,33 @@
 #include "ctl/datapath/clock.h"
 #include "ctl/datapath/lb_maps.h"
 
-// Of the services that are used (lb_maps_use; the others must not be due, lb_service_is_due): ends overrides that have
-// expired, counts evicted pins, closes transitions that have expired and have no pin left, and finishes what a killed command
-// began. *ret_pinned (may be NULL), by service: whether it has live pins. *ret_ids (may be NULL): the backends
-// that live pins name are added. 0 or -errno with err set.
+// Of the services that are used (lb_maps_use; the others must not be due, lb_service_is_due): ends
+// overrides that have expired, counts evicted pins, closes transitions that have expired and have
+// no pin left, and finishes what a killed command began. *ret_pinned (may be NULL), by service:
+// whether it has live pins. *ret_ids (may be NULL): the backends that live pins name are added. 0
+// or -errno with err set.
 int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
 		    struct lb_ids *ret_ids, struct err *err);
 
-// Keeps changing slots changing for at least `ms` more, so that a plan made now is valid when it is written.
+// Keeps changing slots changing for at least `ms` more, so that a plan made now is valid when it is
+// written.
 int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err);
 
-// Adapts the rings of the services that are used to the current members, and writes all that differs. ret_changed (may be NULL): slots that changed.
+// Adapts the rings of the services that are used to the current members, and writes all that
+// differs. ret_changed (may be NULL): slots that changed.
 int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
 		       struct err *err);
 
 // The same for some of them, by index (NULL: all).
 int lb_running_rewrite_some(struct lb_maps *l, const struct clock *now, const bool *some,
 			    size_t *ret_changed, struct err *err);
-// The same during a trial, for its ring and for the ring before, which have their services by index of their own. The
-// trial is over at `end`, in jiffies.
+// The same during a trial, for its ring and for the ring before, which have their services by index
+// of their own. The trial is over at `end`, in jiffies.
 int lb_running_rewrite_trial(struct lb_maps *trial, const bool *some, struct lb_maps *before,
 			     const bool *some_before, uint64_t end, const struct clock *now,
 			     size_t *ret_changed, struct err *err);
-// Flows that the ring on trial moves are pinned. After a return, the ring before must look for those pins: writes it into
-// the state.
+// Flows that the ring on trial moves are pinned. After a return, the ring before must look for
+// those pins: writes it into the state.
 void lb_running_way_back(struct lb_state *before, const struct lb_state *trial,
 			 const struct clock *now);
 
@@ -51,7 +54,7 @@ struct lb_paths {
 void lb_paths_free(struct lb_paths *ways);
 #define CLEANUP_LB_PATHS CLEANUP(lb_paths_free)
 
-// Asks the kernel for the next hops again and, with `write`, writes those that differ. Waits at most wait_ms for
-// neighbours.
+// Asks the kernel for the next hops again and, with `write`, writes those that differ. Waits at
+// most wait_ms for neighbours.
 int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct lb_paths *ret,
 		       struct err *err);

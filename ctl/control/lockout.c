@@ -38,14 +38,15 @@ static const struct own_addr *own_find(const struct lockout *l, const struct add
 	return NULL;
 }
 
-// Packets come in on such a device itself, not on a lower one, a port, or any at all (loopback, dummy).
+// Packets come in on such a device itself, not on a lower one, a port, or any at all (loopback,
+// dummy).
 static bool is_plain(const struct link *link)
 {
 	return link->type == ARPHRD_ETHER && (!link->kind[0] || !strcmp(link->kind, "veth"));
 }
 
-// Does the policy see packets to this own address? *ret: on which of its interfaces; the first one when
-// that is not known.
+// Does the policy see packets to this own address? *ret: on which of its interfaces; the first one
+// when that is not known.
 static bool sees(const struct lockout *l, const struct addr *local, uint32_t *ret)
 {
 	const struct own_addr *own = own_find(l, local);
@@ -211,7 +212,8 @@ static int check_resolvers(const struct lockout *l, struct apply_result *ret, st
 	return 0;
 }
 
-// A neighbour advertisement of an IPv6 gateway; ARP has no address that a rule could name but by frame.
+// A neighbour advertisement of an IPv6 gateway; ARP has no address that a rule could name but by
+// frame.
 static int check_gateways(struct candidate *c, struct apply_result *ret, struct err *err)
 {
 	CLEANUP_FREE struct gateway *gateways = NULL;

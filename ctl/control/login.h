@@ -35,8 +35,8 @@ struct login_ways {
 void login_ways_free(struct login_ways *w);
 #define CLEANUP_LOGIN_WAYS CLEANUP(login_ways_free)
 
-// Of a login that is known: the device of its address and that of the route to its peer, and what is below
-// them (the device of a VLAN, the ports of a bridge or bond). What a tunnel carries comes in over any.
-// 0 or -errno with err set.
+// Of a login that is known: the device of its address and that of the route to its peer, and what
+// is below them (the device of a VLAN, the ports of a bridge or bond). What a tunnel carries comes
+// in over any. 0 or -errno with err set.
 int login_ways(const struct session *s, struct login_ways *ret, struct err *err);
 bool login_uses(const struct login_ways *w, uint32_t ifindex);

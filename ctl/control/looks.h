@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Which backends do not answer, by their counters alone: what came since the last look at them.
 //
-// A client whose backend answers sends at least as much again as what opens its connection. So a backend is silent if,
-// of at least LOOK_PACKETS packets since the last look, nine of ten open connections: the others are the rest of older
-// connections. Then the counters of now are the new look, with this verdict; with fewer packets look and verdict stay.
-// Before the first look there are only the sums since the counters began.
+// A client whose backend answers sends at least as much again as what opens its connection. So a
+// backend is silent if, of at least LOOK_PACKETS packets since the last look, nine of ten open
+// connections: the others are the rest of older connections. Then the counters of now are the new
+// look, with this verdict; with fewer packets look and verdict stay. Before the first look there
+// are only the sums since the counters began.
 //
-// /run/weir/NAME/looks has the looks. Commands that look at once need no lock: one reads the file before the counters,
-// so its look is older than they are, and each look has a verdict of its own.
+// /run/weir/NAME/looks has the looks. Commands that look at once need no lock: one reads the file
+// before the counters, so its look is older than they are, and each look has a verdict of its own.
 #pragma once
 
 #include <stdbool.h>
@@ -49,16 +50,18 @@ struct looks {
 	bool changed;
 };
 
-// Counters that are lower than at the look began anew: then there was no look. gets_flows: no, then its silence means
-// nothing. True: the look is another one.
+// Counters that are lower than at the look began anew: then there was no look. gets_flows: no, then
+// its silence means nothing. True: the look is another one.
 bool look_judge(struct look *l, const struct look_count *now, bool gets_flows, uint64_t now_ms);
 
-// Before any counter is read. A file that is missing, damaged or of another instance: there was no look.
+// Before any counter is read. A file that is missing, damaged or of another instance: there was no
+// look.
 void looks_open(const char *instance, uint32_t progs_id, struct looks *ret);
 // Looks at one backend; *ret belongs to l, until the next call.
 const struct look *looks_at(struct looks *l, const struct lb_service *s, const struct lb_member *m,
 			    const struct look_count *now, bool gets_flows, uint64_t now_ms);
-// For the next command: the backends of this one. If the file cannot be written, that one has the look before.
+// For the next command: the backends of this one. If the file cannot be written, that one has the
+// look before.
 void looks_save(const struct looks *l);
 void looks_free(struct looks *l);
 #define CLEANUP_LOOKS CLEANUP(looks_free)

@@ -124,9 +124,9 @@ static bool forwards(const struct link *link, uint8_t family)
 	return family == 4 ? link->forwards4 : link->forwards6;
 }
 
-// A device that forwards packets of the family: the interface, whose members may not, or one above it. Whether
-// IPv6 is forwarded, the switch for all says, and that of a device only what it tells its link; so any that says
-// yes will do.
+// A device that forwards packets of the family: the interface, whose members may not, or one above
+// it. Whether IPv6 is forwarded, the switch for all says, and that of a device only what it tells
+// its link; so any that says yes will do.
 static uint32_t forwarder(const struct tower *t, const struct link *base, uint8_t family)
 {
 	if (forwards(base, family))
@@ -149,8 +149,8 @@ static bool is_in_vrf(const struct tower *t, const struct link *link)
 	return false;
 }
 
-// Is the route of a frame that arrives there unknown? The datapath asks for the device that the frame arrived on, which
-// for a bond is a member.
+// Is the route of a frame that arrives there unknown? The datapath asks for the device that the
+// frame arrived on, which for a bond is a member.
 static bool is_unsure(const struct tower *t, const struct link *base)
 {
 	bool asked = strcmp(base->kind, "bond") != 0;
@@ -164,8 +164,9 @@ static bool is_unsure(const struct tower *t, const struct link *base)
 	return t->foreign;
 }
 
-// The kernel gives the program of a bond to its members, and netvsc that of its device to the virtual function
-// below it. On all other masters only generic mode works, where frames have come up already.
+// The kernel gives the program of a bond to its members, and netvsc that of its device to the
+// virtual function below it. On all other masters only generic mode works, where frames have come
+// up already.
 static void add_members(const struct tower *t, const struct link *base, uint32_t number,
 			struct above *ret)
 {
@@ -268,7 +269,8 @@ static void write_forwards(const struct instance *i, const struct above *a)
 						 a->forwards[family][n], __ATOMIC_RELAXED);
 }
 
-// The last address of an IPv4 subnet, where it is a broadcast address (RFC 919; not in a /31, RFC 3021).
+// The last address of an IPv4 subnet, where it is a broadcast address (RFC 919; not in a /31, RFC
+// 3021).
 static bool broadcast_of(const struct own_addr *own, struct addr *ret)
 {
 	if (own->addr.family != 4 || own->prefix_len > 30)

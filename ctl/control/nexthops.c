@@ -53,7 +53,8 @@ static void copy_addr(__u32 to[4], const struct addr *from)
 	memcpy(to, from->bytes, from->family == 4 ? 4 : 16);
 }
 
-// The first prefix of the backend's family. Set even without a next hop: who finds one later knows only the backend.
+// The first prefix of the backend's family. Set even without a next hop: who finds one later knows
+// only the backend.
 static void set_source(const struct nexthops_source *source, struct backend *ret)
 {
 	for (size_t i = 0; !ret->source_set && i < source->n; i++)
@@ -126,7 +127,8 @@ static char *check_room(const struct nexthops_source *source, const struct nexth
 		room, hop->name, hop->name, outer + USUAL_MTU);
 }
 
-// The problem of a next hop, as a sentence; NULL: no problem. Whether its device can send: control/egress.
+// The problem of a next hop, as a sentence; NULL: no problem. Whether its device can send:
+// control/egress.
 static char *check_hop(const struct nexthops_source *source, const struct nexthop *hop,
 		       uint8_t family, const char *name)
 {
@@ -141,8 +143,8 @@ static char *check_hop(const struct nexthops_source *source, const struct nextho
 	return check_room(source, hop, family, name);
 }
 
-// A host that does not answer for a while has not moved: forgetting its MAC address would keep packets
-// from it when it is back. The number may have belonged to another backend.
+// A host that does not answer for a while has not moved: forgetting its MAC address would keep
+// packets from it when it is back. The number may have belonged to another backend.
 static bool stays(const struct nexthop_answer *hop, const struct backend *old,
 		  const struct backend *backend)
 {

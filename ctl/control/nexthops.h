@@ -20,8 +20,8 @@ struct nexthops_source {
 };
 
 // The backend of a member. hop NULL: not looked up. old: the backend in the kernel, NULL: none;
-// whose MAC address stays when a neighbour is silent. *ret_why: a sentence, owned by the caller, when packets
-// would get lost; else untouched.
+// whose MAC address stays when a neighbour is silent. *ret_why: a sentence, owned by the caller,
+// when packets would get lost; else untouched.
 void nexthops_backend(const struct lb_member *m, const struct nexthops_source *source,
 		      const struct nexthop_answer *hop, const struct backend *old,
 		      struct backend *ret, char **ret_why);

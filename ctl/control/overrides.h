@@ -18,8 +18,8 @@ struct overrides {
 int overrides_read(const char *instance, struct overrides *ret, struct err *err);
 // Replaces the file. The caller holds the lock.
 int overrides_write(const char *instance, const struct overrides *overrides, struct err *err);
-// Removes the overrides from the file that have expired, or whose backend the policy does not name. `b` NULL:
-// the policy has no services. The caller holds the lock. 0 or -errno with err set.
+// Removes the overrides from the file that have expired, or whose backend the policy does not name.
+// `b` NULL: the policy has no services. The caller holds the lock. 0 or -errno with err set.
 int overrides_forget_unnamed(const char *instance, const struct lb_state *b, struct err *err);
 
 // Is what is set in a member of a service on disk too?

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads classic pcap (draft-ietf-opsawg-pcap): a header of 24 bytes, then 16 bytes before each packet.
+// Reads classic pcap (draft-ietf-opsawg-pcap): a header of 24 bytes, then 16 bytes before each
+// packet.
 #include "ctl/control/pcap.h"
 
 #include <byteswap.h>

@@ -18,13 +18,15 @@ struct pool {
 	struct clock clock;
 };
 
-// The balancer of the policy in force. With `command` (its line) for a change: takes the lock, refuses while a
-// trial runs, tidies up. ERR_INPUT: the policy has no services. 0 or -errno with err set.
+// The balancer of the policy in force. With `command` (its line) for a change: takes the lock,
+// refuses while a trial runs, tidies up. ERR_INPUT: the policy has no services. 0 or -errno with
+// err set.
 int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err);
-// The same for the services of few backends, which pool_take() names: of the others the state has no slots, and a change
-// does not touch them, unless something has expired there.
+// The same for the services of few backends, which pool_take() names: of the others the state has
+// no slots, and a change does not touch them, unless something has expired there.
 int pool_open_few(const char *instance, const char *command, struct pool *ret, struct err *err);
-// The same only for next hops: a change is possible during a trial too, nothing is tidied up, and no service has slots.
+// The same only for next hops: a change is possible during a trial too, nothing is tidied up, and
+// no service has slots.
 int pool_open_paths(const char *instance, const char *command, struct pool *ret, struct err *err);
 void pool_close(struct pool *p);
 #define CLEANUP_POOL CLEANUP(pool_close)
@@ -37,17 +39,17 @@ struct pool_targets {
 	size_t n, cap;
 };
 
-// The backends that are meant: of one service, or with NULL of the only one that has it, or with `all` of
-// every one that has it. backend: "10.0.0.11" or "here". ERR_INPUT, with what there is, if it is unknown or
-// not clear. The caller frees ret->at.
+// The backends that are meant: of one service, or with NULL of the only one that has it, or with
+// `all` of every one that has it. backend: "10.0.0.11" or "here". ERR_INPUT, with what there is, if
+// it is unknown or not clear. The caller frees ret->at.
 int pool_find(const struct pool *p, const char *service, bool all, const char *backend,
 	      struct pool_targets *ret, struct err *err);
 // The slots of their services; for a change, tidied up. 0 or -errno with err set.
 int pool_take(struct pool *p, const struct pool_targets *targets, struct err *err);
 int pool_find_service(const struct pool *p, const char *name, size_t *ret, struct err *err);
 
-// What was set in the targets is kept on disk (unless `fleeting`), then holds. *ret_slots: whose owner changed. 0 or
-// -errno with err set.
+// What was set in the targets is kept on disk (unless `fleeting`), then holds. *ret_slots: whose
+// owner changed. 0 or -errno with err set.
 int pool_commit(struct pool *p, const struct pool_targets *targets, bool fleeting,
 		size_t *ret_slots, struct err *err);
 

@@ -21,9 +21,10 @@ struct reattach_list {
 	size_t n, cap;
 };
 
-// Among all links of this network namespace: those with the name of an attached device that no longer exists, and
-// those that is_new() knows as new and that the policy in force names. A device that was detached, or whose program was
-// removed, is not among them: a person may have wanted that. The caller frees ret->at. 0 or -errno with err set.
+// Among all links of this network namespace: those with the name of an attached device that no
+// longer exists, and those that is_new() knows as new and that the policy in force names. A device
+// that was detached, or whose program was removed, is not among them: a person may have wanted
+// that. The caller frees ret->at. 0 or -errno with err set.
 int reattach_find(const struct instance *i, const struct link *links, size_t n,
 		  bool (*is_new)(void *ctx, uint32_t ifindex), void *ctx, struct reattach_list *ret,
 		  struct err *err);

@@ -187,7 +187,8 @@ static struct record *sorted_references(const struct records *r, const struct re
 	return list;
 }
 
-// The references of one origin, list and name, or of many owners. Neighbours mostly have the same owner.
+// The references of one origin, list and name, or of many owners. Neighbours mostly have the same
+// owner.
 struct own {
 	const struct records *records;
 	const struct owner *who;
@@ -251,7 +252,8 @@ static struct records_change *counter(const struct own *own, struct records_chan
 	return own && own->changes ? &own->changes[owner] : sum;
 }
 
-// Merges sorted references into the records. References of `own` (may be NULL) that are not among them are removed.
+// Merges sorted references into the records. References of `own` (may be NULL) that are not among
+// them are removed.
 static struct records_change merge(struct records *r, struct run fresh, struct own *own)
 {
 	struct records_change sum = {0};
@@ -431,8 +433,8 @@ const struct record *records_find(const struct records *r, const struct prefix *
 	return end > first ? &r->list.at[first] : NULL;
 }
 
-// The prefixes that contain p are in the records in order of their length, so each search begins where
-// the one before ended.
+// The prefixes that contain p are in the records in order of their length, so each search begins
+// where the one before ended.
 void records_covering(const struct records *r, const struct prefix *p,
 		      void (*visit)(void *ctx, const struct record *record), void *ctx)
 {

@@ -3,7 +3,8 @@
 //
 // The kernel knows of an entry only when it expires. The records know the owners: a record is the
 // reference of one owner to one entry. An entry lives while any record refers to it; its expiry is
-// the latest of them. journal.h has their file. A command loads the records that it touches (store.h).
+// the latest of them. journal.h has their file. A command loads the records that it touches
+// (store.h).
 #pragma once
 
 #include <stdbool.h>
@@ -16,9 +17,9 @@
 
 #define RECORD_NEVER UINT64_MAX // `until` of what has no end; so "the later wins" is a comparison
 
-// Who asks for an entry, and why. Records share owners; two references to a prefix are the same when
-// origin, list and name are equal, whatever the rest says. NULL counts as "" in what callers pass; in
-// the records the five strings are one allocation that begins at origin.
+// Who asks for an entry, and why. Records share owners; two references to a prefix are the same
+// when origin, list and name are equal, whatever the rest says. NULL counts as "" in what callers
+// pass; in the records the five strings are one allocation that begins at origin.
 struct owner {
 	char *origin;     // --origin: the program or person that speaks; "" by default
 	char *list;       // --sync NAME; "" otherwise
@@ -37,7 +38,8 @@ struct record {
 	uint64_t until_s; // wall clock, RECORD_NEVER
 };
 
-// The wall clock and one that cannot be set: the difference tells, within one boot, how far the first was set.
+// The wall clock and one that cannot be set: the difference tells, within one boot, how far the
+// first was set.
 #define RECORDS_BOOT 36 // characters of /proc/sys/kernel/random/boot_id
 struct records_clock {
 	char boot[RECORDS_BOOT + 1]; // "" when it is not known
@@ -65,7 +67,8 @@ int record_compare(const struct records *r, const struct record *a, const struct
 // Adds an owner (copies its strings) and returns its index.
 uint32_t records_owner(struct records *r, const struct owner *h);
 
-// The references of one command together, so that 100,000 of them cost a sort and a merge, not 100,000 searches.
+// The references of one command together, so that 100,000 of them cost a sort and a merge, not
+// 100,000 searches.
 struct reference {
 	struct prefix prefix;
 	uint8_t kind;
@@ -78,43 +81,48 @@ struct records_change {
 	size_t shortened, removed;         // by records_replace only
 };
 
-// Adds references (any order, repetitions allowed). An existing one gets the later expiry and, where the new
-// owner has a note or another group, the new owner. One that is kept across reboots stays so if it is repeated as a fleeting one,
-// and a fleeting one becomes permanent if it is repeated as such. *ret is overwritten.
+// Adds references (any order, repetitions allowed). An existing one gets the later expiry and,
+// where the new owner has a note or another group, the new owner. One that is kept across reboots
+// stays so if it is repeated as a fleeting one, and a fleeting one becomes permanent if it is
+// repeated as such. *ret is overwritten.
 void records_add(struct records *r, const struct reference *references, size_t n,
 		 struct records_change *ret);
-// Replaces the references of this origin + list + name by these, expiries included (for --sync and for
-// names whose addresses changed): others of the same kinds (bit mask 1 << kind) are removed. The owners of the references
-// are of that origin, list and name.
+// Replaces the references of this origin + list + name by these, expiries included (for --sync and
+// for names whose addresses changed): others of the same kinds (bit mask 1 << kind) are removed.
+// The owners of the references are of that origin, list and name.
 void records_replace(struct records *r, const struct owner *who, unsigned kinds,
 		     const struct reference *references, size_t n, struct records_change *ret);
-// The same for many owners in one merge, with all kinds: those for which owned[index] is true, and all that share origin,
-// list and name with them (the caller marks these too). changes[index of the owner] counts what changed.
+// The same for many owners in one merge, with all kinds: those for which owned[index] is true, and
+// all that share origin, list and name with them (the caller marks these too). changes[index of the
+// owner] counts what changed.
 void records_replace_owners(struct records *r, const bool *owned,
 			    const struct reference *references, size_t n,
 			    struct records_change *changes);
 // Do two owners agree in origin, list and name? Less than, equal to or greater than 0.
 int records_compare_owners(const struct owner *a, const struct owner *b);
-// Removes the references to exactly these prefixes (any order) with this origin. References of names and
-// lists stay unless `who` names them. prefixes NULL: all references of who. *ret_removed: how many.
+// Removes the references to exactly these prefixes (any order) with this origin. References of
+// names and lists stay unless `who` names them. prefixes NULL: all references of who. *ret_removed:
+// how many.
 void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 		    const struct prefix *prefixes, size_t n, size_t *ret_removed);
-// Removes all references of an origin, with those of its names and lists; origin NULL: of all origins.
+// Removes all references of an origin, with those of its names and lists; origin NULL: of all
+// origins.
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
 			   size_t *ret_removed);
 // Removes the records that are marked, by index in r->list; how many.
 size_t records_drop(struct records *r, const bool *marked);
-// How far the wall clock was set between the two readings, in seconds: 0 within two seconds, or when that cannot be
-// known since they are of different boots.
+// How far the wall clock was set between the two readings, in seconds: 0 within two seconds, or
+// when that cannot be known since they are of different boots.
 int64_t records_clock_set_by(const struct records_clock *then, const struct records_clock *now);
 // A time of a record moved by that, so that what is left of it stays.
 uint64_t records_shifted(uint64_t wall_s, int64_t by_s);
-// Merges further records, of other prefixes than those in the list, into it; the owners are those of r.
+// Merges further records, of other prefixes than those in the list, into it; the owners are those
+// of r.
 void records_load(const struct records *r, struct record_list *list, const struct record *more,
 		  size_t n);
 
-// The entries the kernel should have: for each prefix and kind the latest expiry, in the order of the
-// records. *ret is overwritten; the caller frees ret->at.
+// The entries the kernel should have: for each prefix and kind the latest expiry, in the order of
+// the records. *ret is overwritten; the caller frees ret->at.
 struct records_entry {
 	struct prefix prefix;
 	uint8_t kind;

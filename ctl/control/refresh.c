@@ -50,7 +50,7 @@ int refresh_guard_get(struct refresh_guard *g, const struct guard **ret, struct 
 	return guard_add_logins(&g->guard, GUARD_REFUSE, err);
 }
 
-// ---- which are wanted -----------------------------------------------------------------------------
+// ---- which are wanted ---------------------------------------------------------------------------
 
 static int compare_texts(const void *a, const void *b)
 {
@@ -91,7 +91,7 @@ bool refresh_is_wanted(const struct refresh_wanted *wanted, const char *name)
 	       bsearch(&name, wanted->names, wanted->n, sizeof(*wanted->names), compare_texts);
 }
 
-// ---- those of entries -----------------------------------------------------------------------------
+// ---- those of entries ---------------------------------------------------------------------------
 
 // References in the order of their prefixes; their owners are read when they are first met.
 struct refresh_listing {
@@ -110,8 +110,8 @@ static void listing_free(struct refresh_listing *l)
 	vec_free(&l->found);
 }
 
-// The hash tells most owners that cannot be meant without a look at the file: those without a name, which may be many,
-// and other names. A name is never in a list.
+// The hash tells most owners that cannot be meant without a look at the file: those without a name,
+// which may be many, and other names. A name is never in a list.
 static bool may_be_wanted(const struct refresh_listing *l, uint32_t number)
 {
 	const struct store_snapshot *s = l->store->snapshot;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Looks again at the names of entries and of the policy in force: new addresses are added, old ones stay for a grace
-// time. One that comes back in time stays. A name without an answer keeps what it has.
+// Looks again at the names of entries and of the policy in force: new addresses are added, old ones
+// stay for a grace time. One that comes back in time stays. A name without an answer keeps what it
+// has.
 //
-// Entries: an address that is not in the answer any more expires after the grace time, as with --for; so the kernel ends
-// it, and whoever is killed in between loses nothing. Answers that change nothing take no lock.
-// Places, the countries and autonomous systems of entries: they get the prefixes of the present databases at once.
-// Policy: the record of its revision says until when an address stays. With other addresses the text of the record, not
-// the file, is compiled and switched to (apply_answers); the revision stays the same one.
-// Where entries or the policy cannot be changed, their names keep what they have and are marked; the
-// others are not held up.
+// Entries: an address that is not in the answer any more expires after the grace time, as with
+// --for; so the kernel ends it, and whoever is killed in between loses nothing. Answers that change
+// nothing take no lock. Places, the countries and autonomous systems of entries: they get the
+// prefixes of the present databases at once.
+// Policy: the record of its revision says until when an address stays. With other addresses the
+// text of the record, not the file, is compiled and switched to (apply_answers); the revision stays
+// the same one. Where entries or the policy cannot be changed, their names keep what they have and
+// are marked; the others are not held up.
 #pragma once
 
 #include <stdbool.h>
@@ -41,7 +43,8 @@ struct refresh_name {
 	int error;            // as in struct dns_answer; -EPERM: none of it may be blocked
 	char why[256];        // a sentence about it, "" without
 	unsigned kept; // bits: where the addresses of before stay although the answer is good
-	size_t addresses; // of the answer, those that must not be blocked left out; prefixes of a place
+	// of the answer, those that must not be blocked left out; prefixes of a place
+	size_t addresses;
 	size_t added, leaving, back, released;
 	uint64_t ends_s; // until the policy releases an address of it; UINT64_MAX: none leaves
 };
@@ -57,7 +60,8 @@ struct refresh {
 void refresh_free(struct refresh *r);
 #define CLEANUP_REFRESH CLEANUP(refresh_free)
 
-// What must not be blocked. It is collected when an answer has something new, since that may take long.
+// What must not be blocked. It is collected when an answer has something new, since that may take
+// long.
 struct refresh_guard {
 	const struct session *session; // NULL: none
 	const struct dns_options *dns; // NULL: as this host asks
@@ -82,19 +86,20 @@ void refresh_keep(struct refresh_name *name, enum refresh_where where, int code,
 // Another command has the lock, or has begun a trial: a later look is early enough.
 bool refresh_is_other_command(int code);
 
-// The names in any of these places (bits of enum refresh_where), each once; those of `only` if it has any. No lock is
-// held afterwards. Where the record of the policy cannot be read, its names are missing, *policy says why, and that is
-// no failure.
+// The names in any of these places (bits of enum refresh_where), each once; those of `only` if it
+// has any. No lock is held afterwards. Where the record of the policy cannot be read, its names are
+// missing, *policy says why, and that is no failure.
 int refresh_list(const char *instance, unsigned where, const char *const *only, size_t n,
 		 struct refresh *ret, struct err *policy, struct err *err);
-// Asks for the host names of entries, and reads databases for the places, without a lock. If that changes entries, all
-// of it is one commit. A failure leaves what can be reported: names that would change are kept.
+// Asks for the host names of entries, and reads databases for the places, without a lock. If that
+// changes entries, all of it is one commit. A failure leaves what can be reported: names that would
+// change are kept.
 int refresh_entries(const char *instance, const char *command, unsigned where,
 		    const struct dns_options *dns, struct refresh_guard *guard, struct refresh *r,
 		    struct err *err);
-// Asks for those of the policy, without a lock. Writes the record if an address leaves or comes back; if the addresses
-// in force change, it is an apply. Unchanged answers write nothing. A failure is as above. c: made by
-// candidate_new_replay(), for its findings.
+// Asks for those of the policy, without a lock. Writes the record if an address leaves or comes
+// back; if the addresses in force change, it is an apply. Unchanged answers write nothing. A
+// failure is as above. c: made by candidate_new_replay(), for its findings.
 int refresh_policy(struct candidate *c, const struct apply_options *options,
 		   struct refresh_guard *guard, struct refresh *r, struct err *err);
 
@@ -122,7 +127,8 @@ struct refresh_wish { // an answer, or ranges
 	const struct dns_answer *answer;
 	const struct geo_ranges *ranges;
 };
-// Changes the references of the owners with these names (sorted). What changes is counted in the names; returns the sum.
-// An answer that must not be followed leaves its name as it is, with the reason.
+// Changes the references of the owners with these names (sorted). What changes is counted in the
+// names; returns the sum. An answer that must not be followed leaves its name as it is, with the
+// reason.
 size_t refresh_follow(struct records *records, const struct refresh_wish *wishes, size_t n,
 		      const struct guard *guard, uint64_t now_s);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers for the names of entries: what they change is found without the lock, and changed under it.
+// Answers for the names of entries: what they change is found without the lock, and changed under
+// it.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +121,8 @@ static void keep_changing(struct wishes *wishes)
 	forget_counts(wishes);
 }
 
-// Leaves those that would change anything if nothing were protected. Without any, what is protected need not be known.
+// Leaves those that would change anything if nothing were protected. Without any, what is protected
+// need not be known.
 static void keep_news(const struct records *held, struct wishes *wishes, uint64_t now_s)
 {
 	const struct guard nothing = {0};
@@ -149,7 +151,8 @@ static void add_addresses(const struct refresh_wish *wish, struct wish_prefixes 
 		vec_push(prefixes, wish->ranges->prefixes.at[p]);
 }
 
-// What the names have, and all references to what they get: an entry lives as long as the last of them.
+// What the names have, and all references to what they get: an entry lives as long as the last of
+// them.
 static int load(struct store *store, const struct wishes *wishes, struct err *err)
 {
 	CLEANUP_VEC struct wish_prefixes prefixes = {0};

@@ -56,7 +56,7 @@ static void find_ends(struct group *g)
 	}
 }
 
-// ---- host names -----------------------------------------------------------------------------------
+// ---- host names ---------------------------------------------------------------------------------
 
 // Addresses that were added with --wide show that it was given.
 static bool is_wide(const struct group *g)
@@ -178,7 +178,7 @@ static int follow_host(struct group *g)
 	return 0;
 }
 
-// ---- places ---------------------------------------------------------------------------------------
+// ---- places -------------------------------------------------------------------------------------
 
 // The share of all addresses of a family.
 static double share_of(const struct prefix *p)
@@ -270,7 +270,7 @@ static int follow_place(struct group *g)
 	return 0;
 }
 
-// ---- all owners -----------------------------------------------------------------------------------
+// ---- all owners ---------------------------------------------------------------------------------
 
 struct follow {
 	struct records *records;
@@ -279,9 +279,9 @@ struct follow {
 	const struct guard *guard;
 	uint64_t now_s;
 	uint32_t *first; // by owner: the first one with its origin, list and name
-	uint32_t *begin,
-		*sorted; // records of the owners whose first is o: sorted[begin[o]] up to begin[o + 1]
-	bool *owned;     // by owner: gets new references
+	// Records of the owners whose first is o: sorted[begin[o]] up to begin[o + 1].
+	uint32_t *begin, *sorted;
+	bool *owned; // by owner: gets new references
 	struct reference_list fresh;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers for the names of the policy in force: into the record of its revision, and into the kernel.
+// Answers for the names of the policy in force: into the record of its revision, and into the
+// kernel.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static void change_free(struct policy_change *change)
 	free(change->names);
 }
 
-// An answer without a new address needs no look at what is protected, unless one of its addresses was.
+// An answer without a new address needs no look at what is protected, unless one of its addresses
+// was.
 static bool needs_guard(const struct environment_name *name, const struct dns_answer *answer)
 {
 	struct environment_name found = {.addrs = answer->addrs, .n = answer->n};

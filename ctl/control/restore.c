@@ -77,7 +77,8 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 		return code;
 	if ((code = mark_complete(i, c, number, err)))
 		return code;
-	// The second switch makes it the previous policy as well, in place of the empty one of a new instance.
+	// The second switch makes it the previous policy as well, in place of the empty one of a
+	// new instance.
 	return commit_switch(i, c->generation, 0, err);
 }
 

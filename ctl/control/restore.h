@@ -14,9 +14,10 @@ struct restore {
 void restore_free(struct restore *r);
 #define CLEANUP_RESTORE CLEANUP(restore_free)
 
-// Without the lock, as neighbours may be waited for. What goes wrong shows when it is done with the lock.
+// Without the lock, as neighbours may be waited for. What goes wrong shows when it is done with the
+// lock.
 void restore_prepare(const char *instance, struct restore *ret);
-// Loads the current revision and puts it into both slots; if another one was prepared, prepares this one. No
-// accepted policy: 0 and an empty ret_revision. The caller holds the lock.
+// Loads the current revision and puts it into both slots; if another one was prepared, prepares
+// this one. No accepted policy: 0 and an empty ret_revision. The caller holds the lock.
 int restore_policy(const struct instance *i, struct restore *r, char ret_revision[REVISION_ID],
 		   struct err *err);

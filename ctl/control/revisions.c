@@ -281,8 +281,8 @@ static bool is_passing(int code)
 	       code == -EACCES;
 }
 
-// What is no revision, or a damaged one, is left out. One that cannot be read now is an error: a rollback would go
-// further back.
+// What is no revision, or a damaged one, is left out. One that cannot be read now is an error: a
+// rollback would go further back.
 static int list_one(const char *instance, const char *id, struct revisions *list, struct err *err)
 {
 	CLEANUP_FREE char *folder = folder_of(instance, id);
@@ -437,7 +437,8 @@ static bool same_text(const struct revision *a, const struct revision *b)
 	return same_files(a, b) && !strcmp(a->note, b->note);
 }
 
-// Of each run of revisions with the same text the newest is kept, of the first run also one to return to.
+// Of each run of revisions with the same text the newest is kept, of the first run also one to
+// return to.
 static void prune(const char *instance, const char *current)
 {
 	CLEANUP_REVISIONS struct revisions list = {0};

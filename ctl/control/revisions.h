@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Revisions: the last ten accepted policies, with everything that they were made from. Of revisions in a row with the
-// same files, which differ in what was fetched or looked up, the two newest are kept, later the newest: so what an agent
-// applies again and again does not push out what people have written.
+// Revisions: the last ten accepted policies, with everything that they were made from. Of revisions
+// in a row with the same files, which differ in what was fetched or looked up, the two newest are
+// kept, later the newest: so what an agent applies again and again does not push out what people
+// have written.
 //
 // /var/lib/weir/NAME/accepted/REV/ has the files of a policy as `0`, `1`, … and `index` in JSON:
 // their paths and sums, the answers for names, path, author, note, time, number. `accepted/current`
@@ -44,13 +45,13 @@ int revisions_list(const char *instance, struct revisions *ret, struct err *err)
 void revisions_free(struct revisions *r);
 #define CLEANUP_REVISIONS CLEANUP(revisions_free)
 
-// Writes the record of a policy before the switch to it; sets r->id and r->number. No list shows it before
-// revisions_accept(). Removes earlier records that were not accepted, except that of the active policy
-// (in_force; "": none).
+// Writes the record of a policy before the switch to it; sets r->id and r->number. No list shows it
+// before revisions_accept(). Removes earlier records that were not accepted, except the record of
+// the active policy (in_force; "": none).
 int revisions_stage(const char *instance, const char *in_force, struct revision *r,
 		    const struct environment *w, const struct resolved *resolved, struct err *err);
-// The policy of this record is active without a trial: accepts it if its command was interrupted before that,
-// and if it is not fleeting.
+// The policy of this record is active without a trial: accepts it if its command was interrupted
+// before that, and if it is not fleeting.
 int revisions_recover(const char *instance, const char *id, struct err *err);
 // Removes the records that were not accepted, except in_force.
 void revisions_forget(const char *instance, const char *in_force);
@@ -60,15 +61,16 @@ int revisions_remove(const char *instance, bool dry_run, size_t *ret_n, struct e
 int revisions_accept(const char *instance, const char *id, struct err *err);
 // The id of the current one; "": none.
 int revisions_current(const char *instance, char ret[REVISION_ID], struct err *err);
-// The newest one before the current one whose files differ from its files: what a rollback returns to. ERR_REFUSED if
-// no such revision exists.
+// The newest one before the current one whose files differ from its files: what a rollback returns
+// to. ERR_REFUSED if no such revision exists.
 int revisions_previous(const char *instance, char ret[REVISION_ID], struct err *err);
 // Is there a record of it, perhaps on trial?
 bool revisions_has(const char *instance, const char *id);
 // The record of a revision, perhaps on trial; ERR_INPUT if it does not exist.
 int revisions_load(const char *instance, const char *id, struct environment *w,
 		   struct revision *ret, struct err *err);
-// The same for commands that only ask about it (environment_load_known). whole: about addresses in lists, too.
+// The same for commands that only ask about it (environment_load_known). whole: about addresses in
+// lists, too.
 int revisions_load_known(const char *instance, const char *id, bool whole, struct environment *w,
 			 struct revision *ret, struct err *err);
 // The same without its files: the names alone.
@@ -76,8 +78,8 @@ int revisions_load_names(const char *instance, const char *id, struct environmen
 			 struct revision *ret, struct err *err);
 // Can it be loaded, files included? 0 or -errno with err set.
 int revisions_check(const char *instance, const char *id, struct err *err);
-// The same where the files were whole the last time, at most an hour ago, and have not been written since then, which
-// /run/weir/NAME/record keeps: then they are not read.
+// The same where the files were whole the last time, at most an hour ago, and have not been written
+// since then, which /run/weir/NAME/record keeps: then they are not read.
 int revisions_check_changed(const char *instance, const char *id, struct err *err);
 // Records other answers for the names of the same revision, in one replacement; raises r->answers.
 int revisions_save_names(const char *instance, struct revision *r, const struct environment *w,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a policy file has lost against the accepted policy: a file that was cut off, or emptied, has no error.
+// What a policy file has lost against the accepted policy: a file that was cut off, or emptied, has
+// no error.
 //
 // Pure: nothing is read or asked for.
 #pragma once
@@ -30,7 +31,8 @@ enum shrink {
 // What `now` has lost against `before`, the first of these.
 enum shrink shrink_of(const struct policy_size *before, const struct policy_size *now);
 
-// "main.weir has 3 rules, the active policy 40: 'weir apply /etc/weir/main.weir' applies it". path: of the file;
+// "main.weir has 3 rules, the active policy 40: 'weir apply /etc/weir/main.weir' applies it". path:
+// of the file;
 // which: "active" or "accepted", what `before` is of. Returns -EPERM, or 0 if nothing is lost.
 int shrink_refuse(const struct policy_size *before, const struct policy_size *now, const char *path,
 		  const char *which, const char *instance, struct err *err);

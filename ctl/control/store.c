@@ -60,7 +60,7 @@ static struct records_clock clock_of(const struct clock *c)
 	return clock;
 }
 
-// ---- what a killed command has left ---------------------------------------------------------------
+// ---- what a killed command has left -------------------------------------------------------------
 
 // Is the file that takes the place of `path` whole, and of the epoch of the maps?
 static bool is_of_maps(const char *fresh, uint64_t epoch)
@@ -92,7 +92,7 @@ int store_recover(const struct instance *i, struct err *err)
 	return recover_file(i, path, err);
 }
 
-// ---- journal and maps compared --------------------------------------------------------------------
+// ---- journal and maps compared ------------------------------------------------------------------
 
 static int compare_entry(const struct prefix *p, uint8_t kind, const struct overlay_entry *entry)
 {
@@ -119,7 +119,8 @@ static bool has_entry(const struct overlay_entries *entries, const struct record
 	return false;
 }
 
-// The kernel decides: records of what it does not have any more are not true. Members of a group have its entry.
+// The kernel decides: records of what it does not have any more are not true. Members of a group
+// have its entry.
 static void drop_lost(struct store *b, const struct overlay_entries *entries)
 {
 	CLEANUP_FREE bool *lost = mem_zalloc(b->records.list.n, sizeof(bool));
@@ -147,7 +148,8 @@ static uint32_t finder(struct store *b)
 			     });
 }
 
-// The references of an entry from *r on, which ends at until_s: no reference ends later. Returns when the last one ends.
+// The references of an entry from *r on, which ends at until_s: no reference ends later. Returns
+// when the last one ends.
 static uint64_t end_by(struct record_list *list, size_t *r, const struct overlay_entry *entry,
 		       uint64_t until_s)
 {
@@ -165,9 +167,9 @@ static uint64_t end_by(struct record_list *list, size_t *r, const struct overlay
 	return last_s;
 }
 
-// An entry in force without a record, or longer than its records, gets one, so that it can be listed and unblocked: the
-// file was lost, or it is older than the maps because a --volatile command could not write it, whose entries stay
-// fleeting.
+// An entry in force without a record, or longer than its records, gets one, so that it can be
+// listed and unblocked: the file was lost, or it is older than the maps because a --volatile
+// command could not write it, whose entries stay fleeting.
 static void adopt_found(struct store *b, const struct overlay_entries *entries)
 {
 	CLEANUP_VEC VEC(struct reference) references = {0};
@@ -224,9 +226,10 @@ static int reconcile(struct store *b, struct err *err)
 	return 0;
 }
 
-// ---- opening --------------------------------------------------------------------------------------
+// ---- opening ------------------------------------------------------------------------------------
 
-// Loads and compares all if the journal is not that of the maps, or its times are not those of the clock.
+// Loads and compares all if the journal is not that of the maps, or its times are not those of the
+// clock.
 static int compare(struct store *b, struct err *err)
 {
 	const struct journal_file *j = &b->journal;
@@ -370,7 +373,7 @@ int store_count(const char *instance, size_t *ret)
 	return code ? code : j.damage.text[0] ? -EBADMSG : 0;
 }
 
-// ---- committing -----------------------------------------------------------------------------------
+// ---- committing ---------------------------------------------------------------------------------
 
 static int make_state_folder(const struct store *b, struct err *err)
 {
@@ -443,7 +446,8 @@ static void shrink(struct store *b)
 		journal_close(&b->journal);
 }
 
-// Loads expired references, so that the commit removes them: all, or some more than there are changes.
+// Loads expired references, so that the commit removes them: all, or some more than there are
+// changes.
 static int load_expired(struct store *b, bool all, struct err *err)
 {
 	uint32_t slots = journal_index_slots(b->journal.index);
@@ -551,7 +555,7 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 	return 0;
 }
 
-// ---- before and after the maps --------------------------------------------------------------------
+// ---- before and after the maps ------------------------------------------------------------------
 
 int store_part(const struct instance *i, struct err *err)
 {
@@ -568,7 +572,8 @@ int store_part(const struct instance *i, struct err *err)
 	return 0;
 }
 
-// No entry of the former life is in the maps yet, so compare() has dropped every record: they are loaded again.
+// No entry of the former life is in the maps yet, so compare() has dropped every record: they are
+// loaded again.
 int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err)
 {
 	uint64_t now_s = b->clock.wall_ms / 1000 + SLACK_S;

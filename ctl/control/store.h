@@ -1,54 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The store: the records of the overlay (the journal) and its entries (maps), changed together.
 //
-// A command loads the records of the prefixes that it touches, changes them with the functions of records.h, and
-// commits: the difference between what was loaded and what is there now is staged in the maps and appended to the
-// journal. So a change costs what it touches, however many entries there are. What costs more:
+// A command loads the records of the prefixes that it touches, changes them with the functions of
+// records.h, and commits: the difference between what was loaded and what is there now is staged in
+// the maps and appended to the journal. So a change costs what it touches, however many entries
+// there are. What costs more:
 //
 //   the whole journal   its index is missing or unfinished (after a boot, a kill); a snapshot
 //   a walk of the index the records of a list or name (store_load_who), of an origin, of all (store_load_all)
 //   all of both         the epoch of the journal is not that of the maps, or the clock was set: see below
 //
-// Expired references are dropped when they are loaded; each commit also looks at some others, in turns, so that few
-// of them stay.
+// Expired references are dropped when they are loaded; each commit also looks at some others, in
+// turns, so that few of them stay.
 //
 // Order of a commit; E is knobs.epoch:
 //
-//    1. Revert what a killed command has staged (knobs.staging != knobs.epoch), and cut off a change that it has
-//       appended for an epoch that did not come.
+//    1. Revert what a killed command has staged (knobs.staging != knobs.epoch), and cut off a
+//       change that it has appended for an epoch that did not come.
 //    2. List what differs: references for the journal, entries for the maps.
 //    3. Check the space in the maps. Nothing has been written so far.
-//    4. Delete entries that are neither wanted nor effective: no packet sees that, and it makes room.
+//    4. Delete entries that are neither wanted nor effective: no packet sees that, and it makes
+//       room.
 //    5. knobs.staging = E + 1.
-//    6. New entries, one batch for each map: now = absent, next = wanted, epoch = E + 1. Existing ones
-//       one by one: now = effective state, next = wanted or absent, epoch = E + 1.
+//    6. New entries, one batch for each map: now = absent, next = wanted, epoch = E + 1. Existing
+//       ones one by one: now = effective state, next = wanted or absent, epoch = E + 1.
 //    7. Set the new bits of knobs.overlay: an extra look-up does no harm, a missing one would.
 //    8. Append the change to the journal, with the epoch E + 1, and flush it.
-//    9. knobs.epoch = E + 1: one store, and all packets on all CPUs follow. E + 2 if step 8 has failed and the change
-//       is --volatile: a frame E + 1 of a killed command, which could not be cut off either, must not come into force.
+//    9. knobs.epoch = E + 1: one store, and all packets on all CPUs follow. E + 2 if step 8 has
+//       failed and the change is --volatile: a frame E + 1 of a killed command, which could not be
+//       cut off either, must not come into force.
 //   10. knobs.overlay = the bits that are needed. Delete entries that nothing refers to.
 //   11. Enter the change into the index.
-//   12. If the journal holds more of the past than of the present: write the present references as `overlay.new`,
-//       flush it, rename it to `overlay`.
+//   12. If the journal holds more of the past than of the present: write the present references as
+//       `overlay.new`, flush it, rename it to `overlay`.
 //
 // A kill leaves:
 //
 //   before 5        the old state
 //   in 5 to 8       the old state; staged entries, which the next command that writes reverts; perhaps a
-//                   change in the journal, or half of one, ignored because its epoch is not yet that of the maps
+//                   change in the journal, or half of one, ignored because its epoch is not yet
+//                   that of the maps
 //   after 9         the new state; entries and bits to delete, which the next commit does; perhaps an
 //                   unfinished index, which the next command makes anew
 //   in 12           the new state; perhaps `overlay.new`, which says the same
 //
-// The kernel decides, and the epochs in the journal tell how much of it belongs to the maps. While the last one
-// is theirs, journal and maps agree, and nothing is compared. If it is not (the file was lost, or is older because
-// a --volatile command could not write it, or is damaged), all is read and compared: a record without an entry in
-// the maps is dropped or shortened, an effective entry without one as long gets one with a note about that. The commit then
-// replaces the file: in step 8 it writes `overlay.new` with the epoch E + 1, and after step 10 renames it. A kill
-// between leaves both files; the new one is taken if its epoch is that of the maps. The same is done after the wall
-// clock was set, since all times change, and for files of version 1.
+// The kernel decides, and the epochs in the journal tell how much of it belongs to the maps. While
+// the last one is theirs, journal and maps agree, and nothing is compared. If it is not (the file
+// was lost, or is older because a --volatile command could not write it, or is damaged), all is
+// read and compared: a record without an entry in the maps is dropped or shortened, an effective
+// entry without one as long gets one with a note about that. The commit then replaces the file: in
+// step 8 it writes `overlay.new` with the epoch E + 1, and after step 10 renames it. A kill between
+// leaves both files; the new one is taken if its epoch is that of the maps. The same is done after
+// the wall clock was set, since all times change, and for files of version 1.
 //
-// Damage: what precedes it is used. Commands that write keep the file as `overlay.damaged` when they replace it.
+// Damage: what precedes it is used. Commands that write keep the file as `overlay.damaged` when
+// they replace it.
 //
 // A packet reads the epoch, then the bits of knobs.overlay, then the entries. If the epoch has
 // changed meanwhile it may have met step 10, and asks again.
@@ -69,7 +75,8 @@ struct store {
 		records;    // those that are loaded, without expired ones; the caller changes them
 	struct err unsaved; // why the last commit's records are not in the file; no code: they are
 	struct err damaged; // what of the file is not used; text "": nothing
-	// Set by the caller: a group forms around none of these addresses (records_group.h). NULL: no new group forms.
+	// Set by the caller: a group forms around none of these addresses (records_group.h). NULL:
+	// no new group forms.
 	const struct guard *guard;
 	bool hurry; // set by the caller: a snapshot is left to the next commit without it
 	// The rest is for store*.c.
@@ -93,24 +100,24 @@ struct store {
 	struct store_snapshot *snapshot; // of store_read
 };
 
-// Opens instance and store for changes, under the lock. `command` names us to commands that wait. No record is
-// loaded, except where all have to be compared.
+// Opens instance and store for changes, under the lock. `command` names us to commands that wait.
+// No record is loaded, except where all have to be compared.
 int store_open(const char *name, const char *command, struct store **ret, struct err *err);
 // For an instance that the caller has opened, with the lock; the store takes over both.
 int store_open_with(struct instance *instance, int lock, struct store **ret, struct err *err);
-// For entries.h: all references as they are now. Under the shared lock, which is released at once: what is read
-// later of the journal is not changed by others, since they append to it or replace it. A million references take
-// 32 MB.
+// For entries.h: all references as they are now. Under the shared lock, which is released at once:
+// what is read later of the journal is not changed by others, since they append to it or replace
+// it. A million references take 32 MB.
 int store_read(const char *name, struct store **ret, struct err *err);
-// For questions about few prefixes: nothing is loaded, and only store_load_covering may be called. Each call takes the
-// shared lock for as long as it reads, and forgets what was loaded before.
+// For questions about few prefixes: nothing is loaded, and only store_load_covering may be called.
+// Each call takes the shared lock for as long as it reads, and forgets what was loaded before.
 int store_peek(const char *name, struct store **ret, struct err *err);
 void store_free(struct store *b);
 #define CLEANUP_STORE CLEANUP(store_cleanup)
 void store_cleanup(struct store **b);
 
-// Loads records of an open store, of all kinds and owners; what is loaded already stays as the caller has changed
-// it. 0 or -errno with err set.
+// Loads records of an open store, of all kinds and owners; what is loaded already stays as the
+// caller has changed it. 0 or -errno with err set.
 int store_load(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
 // Those of the prefixes and of all that contain them.
 int store_load_covering(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
@@ -130,47 +137,50 @@ struct store_expiry {
 // Reads the whole index under the shared lock: a million references take some milliseconds.
 int store_expiry(const char *name, struct store_expiry *ret, struct err *err);
 
-// store_draft.c: a large change is prepared without the lock. A draft has the records as they are at this moment; the
-// caller loads and changes them as those of an open store. store_adopt gives what differs to an open store that has
-// nothing loaded. So under the lock a change costs what differs.
-// 0 or -errno with err set; also where all has to be compared with the maps, which needs the lock.
+// store_draft.c: a large change is prepared without the lock. A draft has the records as they are
+// at this moment; the caller loads and changes them as those of an open store. store_adopt gives
+// what differs to an open store that has nothing loaded. So under the lock a change costs what
+// differs. 0 or -errno with err set; also where all has to be compared with the maps, which needs
+// the lock.
 int store_draft(const char *name, struct store **ret, struct err *err);
 // The draft has no other records any more than those of prefixes that differ.
 void store_reduce(struct store *draft);
-// False, and nothing is loaded: others have changed meanwhile what the draft concerns. In any case the draft is only to
-// be freed.
+// False, and nothing is loaded: others have changed meanwhile what the draft concerns. In any case
+// the draft is only to be freed.
 bool store_adopt(struct store *b, struct store *draft);
 
-// Decides about the groups that the loaded records concern. store_commit does it too: for callers that look at the records
-// before.
+// Decides about the groups that the loaded records concern. store_commit does it too: for callers
+// that look at the records before.
 int store_regroup(struct store *b, struct err *err);
-// Puts the records into effect. `fleeting_ok`: continue if the state folder cannot be written, and set
-// b->unsaved. 0; or -errno with err set, and packets, maps and file are as before. Without a difference nothing is
-// done. Afterwards the records are for reading.
+// Puts the records into effect. `fleeting_ok`: continue if the state folder cannot be written, and
+// set b->unsaved. 0; or -errno with err set, and packets, maps and file are as before. Without a
+// difference nothing is done. Afterwards the records are for reading.
 int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err);
 // Lets others have their turn: what follows is for reading.
 void store_unlock(struct store *b);
-// Between changes that shall be one commit: the next one loads what it needs, as it is after this one, and costs no
-// more for what was changed before. store_gather ends this: the records are those of all changes, as for store_commit,
-// which calls it, too.
+// Between changes that shall be one commit: the next one loads what it needs, as it is after this
+// one, and costs no more for what was changed before. store_gather ends this: the records are those
+// of all changes, as for store_commit, which calls it, too.
 void store_next(struct store *b);
 int store_gather(struct store *b, struct err *err);
-// Before the next change of an open store, under the same lock: forgets what is loaded and changed, and reads the
-// clocks. So many commands can be applied one after the other, each commit for itself all or nothing.
+// Before the next change of an open store, under the same lock: forgets what is loaded and changed,
+// and reads the clocks. So many commands can be applied one after the other, each commit for itself
+// all or nothing.
 int store_begin(struct store *b, struct err *err);
 
-// Completes or discards what a killed command has left in the state folder. The caller holds the lock.
+// Completes or discards what a killed command has left in the state folder. The caller holds the
+// lock.
 int store_recover(const struct instance *i, struct err *err);
-// Before an instance is removed: the same, a snapshot of the journal, and no index is left. A snapshot that cannot
-// be written is no failure: the journal says the same.
+// Before an instance is removed: the same, a snapshot of the journal, and no index is left. A
+// snapshot that cannot be written is no failure: the journal says the same.
 int store_part(const struct instance *i, struct err *err);
 
-// Loads what the file of a removed instance holds for a fresh one, without expired and fleeting records. *ret_n
-// references; *ret_any: there is a file, so the caller commits.
+// Loads what the file of a removed instance holds for a fresh one, without expired and fleeting
+// records. *ret_n references; *ret_any: there is a file, so the caller commits.
 int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err);
 
-// The number of references in the file of an instance without maps; no file: 0. 0; -EBADMSG if it is damaged, or
-// another -errno.
+// The number of references in the file of an instance without maps; no file: 0. 0; -EBADMSG if it
+// is damaged, or another -errno.
 int store_count(const char *instance, size_t *ret);
 
 // References of store_read, sorted by prefix, then kind; without expired ones.

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-// ---- references -----------------------------------------------------------------------------------
+// ---- references ---------------------------------------------------------------------------------
 
 struct store_diff {
 	struct store *b;
@@ -120,7 +120,7 @@ char *store_print_all(struct store *b, uint64_t epoch, size_t *ret_len)
 	return journal_print_end(&p, epoch, &r->clock, ret_len);
 }
 
-// ---- entries --------------------------------------------------------------------------------------
+// ---- entries ------------------------------------------------------------------------------------
 
 static void entries_free(struct records_entries *e)
 {

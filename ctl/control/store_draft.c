@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A change prepared on a copy of the index, without the lock, and handed over to a store that has it.
+// A change prepared on a copy of the index, without the lock, and handed over to a store that has
+// it.
 //
-// Between the two, others append to the journal. What they have changed is in its last frames: the draft is good while
-// none of them concerns a prefix that it changes, or a list or name of which it has loaded all references.
+// Between the two, others append to the journal. What they have changed is in its last frames: the
+// draft is good while none of them concerns a prefix that it changes, or a list or name of which it
+// has loaded all references.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,7 +32,7 @@ int store_draft(const char *name, struct store **ret, struct err *err)
 	return 0;
 }
 
-// ---- what differs ---------------------------------------------------------------------------------
+// ---- what differs -------------------------------------------------------------------------------
 
 // The records of one prefix.
 static size_t same_prefix(const struct record_list *list, size_t from)
@@ -82,7 +84,7 @@ void store_reduce(struct store *draft)
 	new->n = new_kept;
 }
 
-// ---- what others have changed ---------------------------------------------------------------------
+// ---- what others have changed -------------------------------------------------------------------
 
 struct store_since {
 	const struct store *b, *draft;
@@ -143,7 +145,7 @@ static bool is_good(const struct store *b, const struct store *draft)
 	       !journal_each_since(&b->journal, draft->journal.end, look_at_line, &since);
 }
 
-// ---- handing over ---------------------------------------------------------------------------------
+// ---- handing over -------------------------------------------------------------------------------
 
 static void mark_all(struct store *b, const struct record_list *list)
 {

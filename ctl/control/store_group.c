@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Groups of a store: all of a group is loaded where a part of it is, and a change of members or of allow entries
-// decides about it again.
+// Groups of a store: all of a group is loaded where a part of it is, and a change of members or of
+// allow entries decides about it again.
 #include <stdlib.h>
 
 #include "ctl/control/records_group.h"
@@ -39,7 +39,8 @@ static bool any_group(const struct store *b)
 	return journal_index_grouped(b->journal.index);
 }
 
-// A record inside of a net can be a member, a group, an allow entry, or a reference of the user to the net.
+// A record inside of a net can be a member, a group, an allow entry, or a reference of the user to
+// the net.
 static void add_nets(const struct record_list *list, struct store_nets *ret)
 {
 	struct prefix net;

@@ -32,8 +32,8 @@ void store_snapshot_free(struct store_snapshot *s);
 int store_begin_reading(struct store *b, struct err *err);
 void store_end_reading(struct store *b);
 
-// Which of several references have expired: each is noted, then the maps are read, then each is asked about, in the
-// same order.
+// Which of several references have expired: each is noted, then the maps are read, then each is
+// asked about, in the same order.
 struct store_ends {
 	VEC(struct overlay_entry) asked;
 	size_t next;
@@ -45,13 +45,14 @@ bool store_ends_expired(const struct store *b, struct store_ends *ends, uint64_t
 void store_ends_free(struct store_ends *ends);
 #define CLEANUP_STORE_ENDS CLEANUP(store_ends_free)
 
-// Visits what differs between what was loaded and the records, in order: old NULL: new; new NULL: removed.
+// Visits what differs between what was loaded and the records, in order: old NULL: new; new NULL:
+// removed.
 typedef void store_difference(void *ctx, const struct record *old, const struct record *new);
 void store_each_difference(const struct store *b, store_difference *visit, void *ctx);
 // Is there a difference between what was loaded and the records?
 bool store_differs(const struct store *b);
-// The difference between what was loaded and the records, by number of the owners in the journal; new owners are
-// numbered. The caller frees it. *ret_len 0: none.
+// The difference between what was loaded and the records, by number of the owners in the journal;
+// new owners are numbered. The caller frees it. *ret_len 0: none.
 char *store_print_change(struct store *b, size_t *ret_len);
 // The records as a whole journal of that epoch.
 char *store_print_all(struct store *b, uint64_t epoch, size_t *ret_len);

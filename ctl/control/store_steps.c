@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Several changes for one commit. Each begins with few records loaded, so it costs what it touches: what the one
-// before has changed is put aside, in a copy of the index that no one else sees.
+// Several changes for one commit. Each begins with few records loaded, so it costs what it touches:
+// what the one before has changed is put aside, in a copy of the index that no one else sees.
 #include <stdlib.h>
 
 #include "ctl/control/store_parts.h"

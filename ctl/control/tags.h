@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // VLAN tags that an offload removes before XDP sees the frame, and what is lost with them.
 //
-// The kernel keeps such a tag beside the frame. A program sees no tag, so `vlan` does not match. In native mode, what
-// the program sends or redirects has no tag either: a client beyond a VLAN device above the interface never gets it. In
-// generic mode the kernel sends the tag with the frame (tests/vm/drivers).
+// The kernel keeps such a tag beside the frame. A program sees no tag, so `vlan` does not match. In
+// native mode, what the program sends or redirects has no tag either: a client beyond a VLAN device
+// above the interface never gets it. In generic mode the kernel sends the tag with the frame
+// (tests/vm/drivers).
 #pragma once
 
 #include <stdbool.h>
@@ -22,14 +23,15 @@ struct tags {
 // As ethtool reports it now.
 void tags_read(const struct link *link, struct tags *ret);
 
-// The first VLAN device above an interface, also by a bridge or bond that the interface is a port of; NULL: no such
-// device. Pure: links are all of the namespace.
+// The first VLAN device above an interface, also by a bridge or bond that the interface is a port
+// of; NULL: no such device. Pure: links are all of the namespace.
 const struct link *tags_vlan_above(const struct link *links, size_t n, const struct link *link);
 
 // What a policy does that needs the tags.
 struct tags_use {
 	bool rejects, services, matches; // matches: rules with `vlan`
 };
-// A warning, or NULL: nothing is lost. The caller frees it. vlan: the VLAN device above; NULL: no such device. Pure.
+// A warning, or NULL: nothing is lost. The caller frees it. vlan: the VLAN device above; NULL: no
+// such device. Pure.
 char *tags_warning(const struct tags *t, const char *ifname, enum iface_mode mode, const char *vlan,
 		   const struct tags_use *use);

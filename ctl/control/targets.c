@@ -45,7 +45,8 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Sorts n names and keeps each once; the others are freed if they are the caller's own. Returns how many are kept.
+// Sorts n names and keeps each once; the others are freed if they are the caller's own. Returns how
+// many are kept.
 static size_t sort_names(const char **names, size_t n, bool own)
 {
 	size_t kept = 0;

@@ -35,14 +35,16 @@ struct intent {
 
 unsigned kinds_of(bool allow, bool from, bool to);
 
-// Asks for the names of n targets in parallel, each name once, and reads databases for their countries. 0 if the resolver worked, else -errno with err set.
+// Asks for the names of n targets in parallel, each name once, and reads databases for their
+// countries. 0 if the resolver worked, else -errno with err set.
 int targets_resolve(struct targets *const *list, size_t n, const struct dns_options *options,
 		    struct err *err);
-// 0 if each name has an address and each country a prefix; else -errno with err set: a name that has no address is ERR_INPUT and the first one
-// is named with its reason, a resolver that did not answer is ERR_SYSTEM.
+// 0 if each name has an address and each country a prefix; else -errno with err set: a name that
+// has no address is ERR_INPUT and the first one is named with its reason, a resolver that did not
+// answer is ERR_SYSTEM.
 int targets_check_answers(const struct targets *t, struct err *err);
-// Drops the answers that must not be blocked (guard_sift); calls back for each one left out. A name of which nothing
-// is left is ERR_REFUSED.
+// Drops the answers that must not be blocked (guard_sift); calls back for each one left out. A name
+// of which nothing is left is ERR_REFUSED.
 int targets_skip(struct targets *t, const struct guard *g, bool wide,
 		 void (*skipped)(void *ctx, const char *name, const struct addr *a,
 				 const char *why),
@@ -57,8 +59,8 @@ const struct geo_ranges *targets_ranges(const struct targets *t, const char *nam
 // Loads the records that the two functions below change. 0 or -errno with err set.
 int targets_load(const struct targets *t, const struct intent *intent, struct store *b,
 		 struct err *err);
-// Adds everything to the store's records: addresses are added, a name's (and a --sync list's) addresses
-// are replaced by the present ones.
+// Adds everything to the store's records: addresses are added, a name's (and a --sync list's)
+// addresses are replaced by the present ones.
 void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret);
 // Removes the references of intent->origin and ->list to the addresses and names.
@@ -70,5 +72,6 @@ int targets_find_ranges(struct targets *const *list, size_t n, struct err *err);
 int targets_check_ranges(const struct targets *t, struct err *err);
 void targets_free_ranges(struct targets *t);
 
-// Host names are compared in this form: lower case, no final dot; countries as they are. The caller frees it.
+// Host names are compared in this form: lower case, no final dot; countries as they are. The caller
+// frees it.
 char *target_name(const char *name);

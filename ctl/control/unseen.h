@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Does the device receive packets that our program does not see?
 //
-// A driver may accept a program and not run it, and to the kernel the program is attached all the same. So the
-// receive counter of the device is compared with the counters of the program. Many cards count in hardware and
-// report it once a second: growth at one look may be older than the first look. Growth at two looks while the
-// program has counted nothing is not.
+// A driver may accept a program and not run it, and to the kernel the program is attached all the
+// same. So the receive counter of the device is compared with the counters of the program. Many
+// cards count in hardware and report it once a second: growth at one look may be older than the
+// first look. Growth at two looks while the program has counted nothing is not.
 #pragma once
 
 #include <stdbool.h>
@@ -28,8 +28,9 @@ struct unseen {
 
 // A look: packets that the device and the program have counted. Pure.
 void unseen_note(struct unseen *u, uint64_t device, uint64_t ours);
-// A look that is `ms` after the last one, which may be long ago. It is the first one again where the program has counted a
-// packet, or the device has received less than UNSEEN_PACKETS in each UNSEEN_WAIT_MS since then. Pure.
+// A look that is `ms` after the last one, which may be long ago. It is the first one again where
+// the program has counted a packet, or the device has received less than UNSEEN_PACKETS in each
+// UNSEEN_WAIT_MS since then. Pure.
 void unseen_note_later(struct unseen *u, uint64_t device, uint64_t ours, uint64_t ms);
 // Is it certain that the program does not run? Pure.
 bool unseen_is_certain(const struct unseen *u);
@@ -48,16 +49,19 @@ void unseen_choose(const struct instance *i, const struct devices *devices,
 void unseen_look(const struct instance *i, struct unseen_watch *w);
 // Looks again every 100 ms while a device is doubtful, for UNSEEN_WAIT_MS at most.
 void unseen_wait(const struct instance *i, struct unseen_watch *w);
-// One look, together with those of former commands, which /run/weir/NAME/unseen has: for commands that never wait. A
-// device is certain at the third one. If the file cannot be written, the next command has the look before.
+// One look, together with those of former commands, which /run/weir/NAME/unseen has: for commands
+// that never wait. A device is certain at the third one. If the file cannot be written, the next
+// command has the look before.
 void unseen_look_kept(const struct instance *i, const struct devices *devices,
 		      struct unseen_watch *ret);
-// After an attach in native mode by a driver that no test has tried: looks until the program has seen a packet, or it is
-// certain that it sees none, for UNSEEN_FIRST_MS at most. true: it is certain. Not for the loop of an agent.
+// After an attach in native mode by a driver that no test has tried: looks until the program has
+// seen a packet, or it is certain that it sees none, for UNSEEN_FIRST_MS at most. true: it is
+// certain. Not for the loop of an agent.
 bool unseen_at_attach(const struct instance *i, const char *ifname,
 		      const struct attach_result *attach);
 
-// "receives packets that …" and the command, of an interface that is certain; the caller frees both.
+// "receives packets that …" and the command, of an interface that is certain; the caller frees
+// both.
 struct unseen_finding {
 	char *text, *mend;
 };

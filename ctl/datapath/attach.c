@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Gives devices their numbers, and attaches the root program through libxdp or held by a pinned link.
+// Gives devices their numbers, and attaches the root program through libxdp or held by a pinned
+// link.
 #include "ctl/datapath/attach.h"
 
 #include <errno.h>
@@ -97,7 +98,8 @@ static void clear_bucket(const struct instance *i, uint32_t number, uint32_t ifi
 		iface_table_set(i->knobs, ifindex, 0);
 }
 
-// The device itself has a number, whatever its name was; else a device that no longer exists had the name.
+// The device itself has a number, whatever its name was; else a device that no longer exists had
+// the name.
 static bool has_number(const struct device *d, const char *name, uint32_t ifindex, bool *ret_itself)
 {
 	bool here = d->state == DEVICE_HELD || d->state == DEVICE_OPEN;
@@ -229,7 +231,8 @@ static int finish(const struct instance *i, struct iface *iface, struct attach_r
 	return set_number(i, ret->number, iface, err);
 }
 
-// there: our program is on the device already, left by a killed command. `before` is what the table has.
+// there: our program is on the device already, left by a killed command. `before` is what the table
+// has.
 static int attach_numbered(const struct instance *i, const struct hook_target *target,
 			   enum attach_mode mode, const struct err *unfit,
 			   const struct iface *before, bool there, struct attach_result *ret,
@@ -262,7 +265,8 @@ int attach_interface(const struct instance *i, const struct hook_target *target,
 	bool there;
 	int code = give_number(i, target->name, target->ifindex, &result.number, &iface, err);
 
-	// If the kernel does not tell, everything stays as it is: the program that is there does its work.
+	// If the kernel does not tell, everything stays as it is: the program that is there does
+	// its work.
 	if (code || (code = find_on(i, target->ifindex, &there, err)))
 		return code;
 	if (there && iface.state == IFACE_ATTACHED && iface.ifindex == target->ifindex) {

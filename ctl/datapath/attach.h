@@ -9,8 +9,8 @@
 //      tells whether the login would be cut off there (control/gate).
 //   3. Interface table: attaching. The number goes into the table that packets read.
 //   4. If our program is on the interface already (a command was killed after 5), continue with 6.
-//   5. Attach: through libxdp if the instance shares interfaces, else held by a link, in native mode;
-//      in mode auto then the same in generic mode, with the reasons in the notice.
+//   5. Attach: through libxdp if the instance shares interfaces, else held by a link, in native
+//      mode; in mode auto then the same in generic mode, with the reasons in the notice.
 //   6. Ask the kernel what is there. Interface table: attached, with mode, program and form.
 //
 // So no packet meets the program before its entries. If a step fails, our program is detached, the
@@ -38,15 +38,15 @@ struct attach_result {
 	char notice[HOOK_NOTICE]; // why not native, why not shared; "": no notice
 };
 
-// Gives a device its number in the instance before it is attached, so that policies can be told first. A
-// failed attach_interface() frees the number. A device keeps its number under every name; a new device gets
-// the number of the one that had its name.
+// Gives a device its number in the instance before it is attached, so that policies can be told
+// first. A failed attach_interface() frees the number. A device keeps its number under every name;
+// a new device gets the number of the one that had its name.
 int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
 		   uint32_t *ret_number, struct err *err);
 
-// Attaches the root program to a device. AUTO takes native mode, else generic mode with the reason in the
-// notice. unfit: why native mode does not work here although the driver accepts it; NULL: it does. The caller
-// holds the lock. 0, or -errno with err set and no program of ours left there.
+// Attaches the root program to a device. AUTO takes native mode, else generic mode with the reason
+// in the notice. unfit: why native mode does not work here although the driver accepts it; NULL: it
+// does. The caller holds the lock. 0, or -errno with err set and no program of ours left there.
 int attach_interface(const struct instance *i, const struct hook_target *target,
 		     enum attach_mode mode, const struct err *unfit, struct attach_result *ret,
 		     struct err *err);

@@ -49,8 +49,8 @@ static int describe_program(uint32_t id, uint32_t progs_id, struct attached *ret
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return -errno;
 	snprintf(ret->name, sizeof(ret->name), "%s", info.name);
-	// Only the root program uses the program array. Its name may be missing: libbpf omits names if its probe for
-	// them failed.
+	// Only the root program uses the program array. Its name may be missing: libbpf omits names
+	// if its probe for them failed.
 	ret->ours = progs_id && (!info.name[0] || !strcmp(info.name, ROOT_NAME)) &&
 		    uses_map(&info, maps, progs_id);
 	return 0;
@@ -74,8 +74,8 @@ static int add_shared(struct xdp_multiprog *mp, uint32_t progs_id, struct attach
 	list->shared = list->n > 0;
 	if (list->shared)
 		return 0;
-	// libxdp takes a program whose BTF it cannot read for a dispatcher without programs. A dispatcher always
-	// has one, so it is a program alone; ours can be recognised.
+	// libxdp takes a program whose BTF it cannot read for a dispatcher without programs. A
+	// dispatcher always has one, so it is a program alone; ours can be recognised.
 	code = add_program(list->link_prog_id, progs_id, list);
 	return code || attached_ours(list) ? code : -EIO;
 }
@@ -89,15 +89,17 @@ static int next_fd(void)
 	return fd;
 }
 
-// libxdp 1.3 leaves the first descriptor open that it opens, which is `first`, and a process that queries often would
-// run out of them. This process has one thread: nothing else can have got that number meanwhile.
+// libxdp 1.3 leaves the first descriptor open that it opens, which is `first`, and a process that
+// queries often would run out of them. This process has one thread: nothing else can have got that
+// number meanwhile.
 static void close_forgotten(int first)
 {
 	if (first >= 0 && fcntl(first, F_GETFD) >= 0)
 		close(first);
 }
 
-// The errors of libxdp distinguish an interface without a dispatcher from one that it could not read.
+// The errors of libxdp distinguish an interface without a dispatcher from one that it could not
+// read.
 static int add_by_libxdp(uint32_t ifindex, uint32_t progs_id, struct attached_list *list)
 {
 	struct xdp_multiprog *mp = xdp_multiprog__get_from_ifindex((int)ifindex);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Detaches our program: by its link, or from its device, in whichever network namespace that is now.
+// Detaches our program: by its link, or from its device, in whichever network namespace that is
+// now.
 #include "ctl/datapath/attach_remove.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 #include "ctl/datapath/linked.h"
 #include "ctl/datapath/netns.h"
 
-// Without the device the program is gone too. If the kernel does not tell, the device is taken to exist.
+// Without the device the program is gone too. If the kernel does not tell, the device is taken to
+// exist.
 static bool is_gone(uint32_t ifindex)
 {
 	char name[IF_NAMESIZE];

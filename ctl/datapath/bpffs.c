@@ -86,7 +86,8 @@ static uint32_t parent_of(uint32_t pid)
 	uint32_t parent;
 	size_t len;
 
-	// "PID (COMMAND) STATE PARENT …": the command may contain any character, so its last ')' counts.
+	// "PID (COMMAND) STATE PARENT …": the command may contain any character, so its last ')'
+	// counts.
 	if (file_read(path, 4096, &text, &len, NULL) || !(field = strrchr(text, ')')) ||
 	    strlen(field) < 5)
 		return 0;
@@ -94,7 +95,8 @@ static uint32_t parent_of(uint32_t pid)
 	return num_parse_u32(field, strcspn(field, " "), 1, UINT32_MAX, &parent) ? 0 : parent;
 }
 
-// Does this process, in the mount namespace `own`, see another BPF file system than an ancestor in another one?
+// Does this process, in the mount namespace `own`, see another BPF file system than an ancestor in
+// another one?
 static bool cut_off_from(uint32_t pid, const struct stat *own)
 {
 	CLEANUP_FREE char *ns = mem_printf("/proc/%u/ns/mnt", pid);
@@ -121,7 +123,8 @@ static bool in_private_mount(void)
 	return false;
 }
 
-// A kernel that has instances has loaded programs: it need not load another one to show that it can.
+// A kernel that has instances has loaded programs: it need not load another one to show that it
+// can.
 int bpffs_ready(struct err *err)
 {
 	bool used = is_bpffs(BPFFS_MOUNT) && file_exists(BPFFS_ROOT);

@@ -28,8 +28,8 @@ static void raise_latest(const struct instance *i, uint64_t until)
 		;
 }
 
-// Ends are read after `seen`: if another process has raised it meanwhile, the exchange fails; if it has not, it reads
-// the ends after this process.
+// Ends are read after `seen`: if another process has raised it meanwhile, the exchange fails; if it
+// has not, it reads the ends after this process.
 static void update_latest(const struct instance *i)
 {
 	__u64 seen, latest;
@@ -43,7 +43,8 @@ static void update_latest(const struct instance *i)
 
 void bypass_set(const struct instance *i, uint32_t number, uint64_t until)
 {
-	// Raised before the ends and lowered after them, so that no program misses an end that is set.
+	// Raised before the ends and lowered after them, so that no program misses an end that is
+	// set.
 	raise_latest(i, until);
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
 		if (!number || n == number)

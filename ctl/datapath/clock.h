@@ -16,7 +16,8 @@ struct clock {
 
 uint32_t clock_hz(void); // jiffies a second of this kernel
 
-// Loads the program that reads jiffies64; *ret_fd is to be pinned or closed. 0 or -errno with err set.
+// Loads the program that reads jiffies64; *ret_fd is to be pinned or closed. 0 or -errno with err
+// set.
 int clock_load(int *ret_fd, struct err *err);
 // Runs it. 0 or -errno with err set.
 int clock_read(int prog_fd, struct clock *ret, struct err *err);

@@ -13,8 +13,8 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/grace.h"
 
-// The id of a generation's program; 0: a killed command has pinned only a part of it. A failure is returned, so
-// that the generation is not mistaken for one that is not in use.
+// The id of a generation's program; 0: a killed command has pinned only a part of it. A failure is
+// returned, so that the generation is not mistaken for one that is not in use.
 static int program_of(const struct instance *i, uint32_t number, uint32_t *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/gen/%u", i->folder, number);
@@ -198,7 +198,8 @@ int commit_switch(const struct instance *i, const struct generation *g, uint64_t
 
 	if (code)
 		return code;
-	// Active and previous are the same program here, so the deadline has no effect before the switch.
+	// Active and previous are the same program here, so the deadline has no effect before the
+	// switch.
 	set_deadline(i, trial_ms ? clock_after_ms(&now, trial_ms) : 0);
 	code = write_program(i, PROG_ACTIVE, generation_program(g), err);
 	if (code)
@@ -245,8 +246,8 @@ static bool is_used(const struct commit_state *state, uint32_t number)
 	return number == state->active || number == state->previous;
 }
 
-// The kernel empties the program array of a generation when its pin goes, and a packet that has met the first program
-// may still need the next one: so the pins go after a grace period.
+// The kernel empties the program array of a generation when its pin goes, and a packet that has met
+// the first program may still need the next one: so the pins go after a grace period.
 static void remove_unused(const struct instance *i, const struct commit_state *state)
 {
 	CLEANUP_NUMBERS struct generation_numbers numbers = {0};

@@ -36,25 +36,27 @@ int commit_in_force(const struct instance *i, struct commit_state *ret, uint32_t
 // The number of the next generation.
 int commit_next_number(const struct instance *i, uint32_t *ret, struct err *err);
 
-// Makes g, which is pinned, the active generation: previous = active, then the deadline, then the store
-// that commits. trial_ms 0: no trial. The caller holds the lock and has called commit_recover. 0, or -errno
-// with err set and the old one active.
+// Makes g, which is pinned, the active generation: previous = active, then the deadline, then the
+// store that commits. trial_ms 0: no trial. The caller holds the lock and has called
+// commit_recover. 0, or -errno with err set and the old one active.
 int commit_switch(const struct instance *i, const struct generation *g, uint64_t trial_ms,
 		  struct err *err);
 
-// Begins a trial of the interfaces that commit_bring() names afterwards; the policy stays. The caller holds
-// the lock and has called commit_recover; no trial is running. 0 or -errno with err set.
+// Begins a trial of the interfaces that commit_bring() names afterwards; the policy stays. The
+// caller holds the lock and has called commit_recover; no trial is running. 0 or -errno with err
+// set.
 int commit_try_interfaces(const struct instance *i, uint64_t trial_ms, struct err *err);
 // The interface comes with the running trial: everything passes there after the deadline.
 void commit_bring(const struct instance *i, uint32_t number);
 // The interface is permanent, or detached.
 void commit_unbring(const struct instance *i, uint32_t number);
 
-// Makes the policy and the interfaces on trial permanent. ERR_REFUSED if there is no trial or it has expired.
+// Makes the policy and the interfaces on trial permanent. ERR_REFUSED if there is no trial or it
+// has expired.
 int commit_confirm(const struct instance *i, struct err *err);
 
-// Makes the previous generation active, permanently, and ends a trial. The caller has detached the interfaces
-// that came with the trial: they would meet the policy again.
+// Makes the previous generation active, permanently, and ends a trial. The caller has detached the
+// interfaces that came with the trial: they would meet the policy again.
 int commit_back(const struct instance *i, struct err *err);
 
 // Called first by commands that write: makes the end of an expired trial permanent, and removes the

@@ -10,9 +10,9 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 
-// Inodes of the initial namespaces, the same since Linux 3.8 (PROC_PID_INIT_INO and PROC_USER_INIT_INO of
-// include/linux/proc_ns.h). Nothing else tells a container from the machine: its root has all files and, if it is
-// privileged, all capabilities.
+// Inodes of the initial namespaces, the same since Linux 3.8 (PROC_PID_INIT_INO and
+// PROC_USER_INIT_INO of include/linux/proc_ns.h). Nothing else tells a container from the machine:
+// its root has all files and, if it is privileged, all capabilities.
 #define PID_INITIAL  0xEFFFFFFC
 #define USER_INITIAL 0xEFFFFFFD
 

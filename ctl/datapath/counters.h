@@ -5,14 +5,15 @@
 #include "common/counters.h"
 #include "ctl/datapath/instance.h"
 
-// Sums over all CPUs by interface number and reason. Number 0 counts packets of interfaces that are not, or no
-// longer, in the table.
+// Sums over all CPUs by interface number and reason. Number 0 counts packets of interfaces that are
+// not, or no longer, in the table.
 struct counters {
 	struct counter at[WEIR_IFACES][WEIR_REASON_COUNT];
 	uint64_t tally[WEIR_TALLY_COUNT];
 };
 
-// Reads all counters. Those of an interface stay until another one gets its number. 0 or -errno with err set.
+// Reads all counters. Those of an interface stay until another one gets its number. 0 or -errno
+// with err set.
 int counters_read(const struct instance *i, struct counters *ret, struct err *err);
 
 // Another interface gets this number: its counters begin at zero. 0 or -errno with err set.
@@ -27,7 +28,8 @@ bool reason_drops(enum weir_reason reason);
 // Of a reason below WEIR_REASON_COUNT.
 enum weir_verdict reason_verdict(enum weir_reason reason);
 enum weir_group reason_group(enum weir_reason reason);
-// What decided, as explain names it ("default", "malformed") and as an expect line does; VIA_ANY: it has no word there.
+// What decided, as explain names it ("default", "malformed") and as an expect line does; VIA_ANY:
+// it has no word there.
 const char *group_word(enum weir_group group);
 enum expect_via group_via(enum weir_group group);
 const char *tally_name(enum weir_tally tally); // "limit-pushed-out"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Attaches the decapsulating program like attach.c: through libxdp, or alone if the kernel refuses that.
+// Attaches the decapsulating program like attach.c: through libxdp, or alone if the kernel refuses
+// that.
 #include "ctl/datapath/decap.h"
 
 #include <errno.h>

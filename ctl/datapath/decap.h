@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Attaches the decapsulating program of backends, reads it and detaches it.
 //
-// It belongs to no instance: its maps belong to the program that the interface holds, and are freed with it.
+// It belongs to no instance: its maps belong to the program that the interface holds, and are freed
+// with it.
 #pragma once
 
 #include <stdbool.h>
@@ -20,9 +21,10 @@ struct decap_result {
 	char notice[HOOK_NOTICE]; // why not native, why not shared; "": no notice
 };
 
-// Attaches the program, or tells the one that is attached the new `end`: no packet is lost in between.
-// AUTO takes native mode, else generic. An interface that carries another program is refused, unless
-// libxdp can share it. unfit: as of hook_attach. 0, or -errno with err set and the interface as before.
+// Attaches the program, or tells the one that is attached the new `end`: no packet is lost in
+// between. AUTO takes native mode, else generic. An interface that carries another program is
+// refused, unless libxdp can share it. unfit: as of hook_attach. 0, or -errno with err set and the
+// interface as before.
 int decap_attach(const struct hook_target *target, const struct decap_end *end,
 		 enum attach_mode mode, const struct err *unfit, struct decap_result *ret,
 		 struct err *err);
@@ -30,10 +32,12 @@ int decap_attach(const struct hook_target *target, const struct decap_end *end,
 // Detaches our program, and no other. *ret_was_there: it was attached.
 int decap_detach(uint32_t ifindex, bool *ret_was_there, struct err *err);
 
-// 0 (also if the program is not attached) or -errno with err set. The caller frees the lists: decap_state_cleanup.
+// 0 (also if the program is not attached) or -errno with err set. The caller frees the lists:
+// decap_state_cleanup.
 int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err);
 
-// Which addresses and prefixes of this host were added and removed since the program was told; own is sorted.
+// Which addresses and prefixes of this host were added and removed since the program was told; own
+// is sorted.
 struct decap_change {
 	struct prefix *added, *gone;
 	size_t n_added, n_gone;

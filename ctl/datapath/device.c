@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the device of an interface: by its link, else where the program was attached, else everywhere.
+// Finds the device of an interface: by its link, else where the program was attached, else
+// everywhere.
 #include "ctl/datapath/device.h"
 
 #include <errno.h>
@@ -78,9 +79,9 @@ static bool has_number(const struct instance *i, uint32_t ifindex, uint32_t exce
 	return number && number != except;
 }
 
-// Without our program it is not certain which device was meant: the one with both index and name, else the one with
-// the index, unless its name belongs to another device that is not in the table. Then that is the device that people
-// mean.
+// Without our program it is not certain which device was meant: the one with both index and name,
+// else the one with the index, unless its name belongs to another device that is not in the table.
+// Then that is the device that people mean.
 static void refresh_open(const struct instance *i, uint32_t number, struct iface *iface)
 {
 	char name[IF_NAMESIZE];
@@ -306,14 +307,16 @@ static int refresh_table(const struct instance *i, uint32_t number, const struct
 	if (iface->ifindex != stored->ifindex &&
 	    iface_table_find(i->knobs, stored->ifindex) == number)
 		iface_table_set(i->knobs, stored->ifindex, 0);
-	// In another namespace it may have the index of a device that is here; then that keeps the index.
+	// In another namespace it may have the index of a device that is here; then that keeps the
+	// index.
 	if (!iface_table_find(i->knobs, iface->ifindex) &&
 	    iface_table_set(i->knobs, iface->ifindex, number))
 		return err_refused(err, "no room in the interface table for '%s'", iface->name);
 	return instance_set_iface(i, number, iface, err);
 }
 
-// A device that had the same index in another namespace had its place in the table, and was detached.
+// A device that had the same index in another namespace had its place in the table, and was
+// detached.
 static bool is_unknown(const struct instance *i, const struct device *d)
 {
 	return (d->state == DEVICE_HELD || d->state == DEVICE_MOVED) &&

@@ -4,12 +4,13 @@
 // The table has {ifindex, name} of each interface in the namespace of the instance, as last seen.
 // Nothing reads it without this comparison:
 //
-// - A link has a device: that is the device. If index or program differ in this namespace, it has been
-//   moved to another one.
+// - A link has a device: that is the device. If index or program differ in this namespace, it has
+//   been moved to another one.
 // - A link has no device: the device no longer exists, and another one has its index or name.
-// - No link (libxdp): the program is looked for at the index, then on all devices, then in all other
-//   network namespaces that have a name or a process, as long as the program exists. Without the
-//   program, a device with the index counts, unless its name belongs to a device not in the table.
+// - No link (libxdp): the program is looked for at the index, then on all devices, then in all
+//   other network namespaces that have a name or a process, as long as the program exists. Without
+//   the program, a device with the index counts, unless its name belongs to a device not in the
+//   table.
 //
 // Commands with the lock also write what they find (device_sync), so that the datapath knows a
 // device that came back under another index. A new device with the name of one that no longer
@@ -21,11 +22,12 @@
 #include "ctl/datapath/instance.h"
 
 enum device_state {
-	DEVICE_FREE,    // no device has this number
-	DEVICE_HELD,    // our program is on it
-	DEVICE_MOVED,   // the same, in another network namespace
-	DEVICE_OPEN,    // it is here without our program
-	DEVICE_ANOTHER, // the device no longer exists; another one has its name, without our program
+	DEVICE_FREE,  // no device has this number
+	DEVICE_HELD,  // our program is on it
+	DEVICE_MOVED, // the same, in another network namespace
+	DEVICE_OPEN,  // it is here without our program
+	// the device no longer exists; another one has its name, without our program
+	DEVICE_ANOTHER,
 	DEVICE_GONE,    // no device
 	DEVICE_UNKNOWN, // the kernel does not tell; only of device_read_all
 };
@@ -48,19 +50,21 @@ struct device_shown {
 	const char *name;
 };
 
-// The whole table. `shown`: all devices of this namespace, in the order of their ifindex. A device that is alone with a
-// program of ours and shows it under the index and name that the table has is held: nothing else is asked about it. So
-// the calls do not grow with the interfaces. All others are read by device_read(); where that fails the device is
-// DEVICE_UNKNOWN, as it was stored, and *ret_why has the reason of the first. 0 or -errno with err set.
+// The whole table. `shown`: all devices of this namespace, in the order of their ifindex. A device
+// that is alone with a program of ours and shows it under the index and name that the table has is
+// held: nothing else is asked about it. So the calls do not grow with the interfaces. All others
+// are read by device_read(); where that fails the device is DEVICE_UNKNOWN, as it was stored, and
+// *ret_why has the reason of the first. 0 or -errno with err set.
 int device_read_all(const struct instance *i, const struct device_shown *shown, size_t n,
 		    struct device ret[WEIR_IFACES], struct err *ret_why, struct err *err);
 
-// Updates a stored element of the table with the present name and ifindex of the device. What the kernel does not
-// tell stays as it was stored.
+// Updates a stored element of the table with the present name and ifindex of the device. What the
+// kernel does not tell stays as it was stored.
 void device_refresh(const struct instance *i, uint32_t number, struct iface *iface);
 
-// The same for the table itself, and for the datapath, which knows interfaces by their ifindex: `devices` as
-// device_read_all() has read them. The caller holds the lock. 0 or -errno with err set.
+// The same for the table itself, and for the datapath, which knows interfaces by their ifindex:
+// `devices` as device_read_all() has read them. The caller holds the lock. 0 or -errno with err
+// set.
 int device_sync(const struct instance *i, const struct device devices[WEIR_IFACES],
 		struct err *err);
 

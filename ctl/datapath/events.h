@@ -14,8 +14,8 @@ typedef void events_visit(void *ctx, const struct event *event);
 // Opens the ring. -EBUSY with err set (ERR_REFUSED, with the pid) when another process reads it.
 int events_open(const struct instance *i, events_visit *visit, void *ctx, struct events **ret,
 		struct err *err);
-// Enables events for the next three seconds and visits those that arrive within timeout_ms; to be called
-// repeatedly. If the process dies, the datapath stops writing events by itself.
-// Number of events, or -errno with err set; -EINTR when a signal came.
+// Enables events for the next three seconds and visits those that arrive within timeout_ms; to be
+// called repeatedly. If the process dies, the datapath stops writing events by itself. Number of
+// events, or -errno with err set; -EINTR when a signal came.
 int events_poll(struct events *e, int timeout_ms, struct err *err);
 void events_close(struct events *e);

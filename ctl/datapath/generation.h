@@ -45,11 +45,13 @@ int generation_list(const struct instance *i, struct generation_numbers *ret, st
 void generation_numbers_free(struct generation_numbers *numbers);
 #define CLEANUP_NUMBERS CLEANUP(generation_numbers_free)
 
-// Marks the rule counters that generations in bpffs use: ret_used[index] = 1. 0 or -errno with err set.
+// Marks the rule counters that generations in bpffs use: ret_used[index] = 1. 0 or -errno with err
+// set.
 int generation_counters(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS],
 			struct err *err);
 
-// The interface with this number in the instance is `class` in the policy: its index there + 1, or 0.
+// The interface with this number in the instance is `class` in the policy: its index there + 1, or
+// 0.
 int generation_set_iface(const struct generation *g, uint32_t number, uint8_t class,
 			 struct err *err);
 // Tells all generations which device the interface with this number is.

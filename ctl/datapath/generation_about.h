@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The description of a generation, pinned beside its parts: its author, its interfaces and its sets.
+// The description of a generation, pinned beside its parts: its author, its interfaces and its
+// sets.
 #pragma once
 
 #include <stdint.h>
@@ -32,7 +33,8 @@ struct generation_about {
 	struct generation_about_set sets[POLICY_SETS_MAX];
 };
 
-// Which of its interfaces a device is: the exact name, else the longest pattern; its index + 1, or 0.
+// Which of its interfaces a device is: the exact name, else the longest pattern; its index + 1, or
+// 0.
 uint8_t generation_class(const struct generation_about *about, const char *device);
 
 // Pins it in the folder of a generation. 0 or -errno with err set.
@@ -40,7 +42,7 @@ int generation_pin_about(const char *generation_folder, const struct generation_
 			 struct err *err);
 int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,
 			  struct err *err);
-// Stores the sum, once all of the policy is in force: by it another apply recognises that nothing has changed.
-// 0 or -errno with err set.
+// Stores the sum, once all of the policy is in force: by it another apply recognises that nothing
+// has changed. 0 or -errno with err set.
 int generation_finish(const struct instance *i, uint32_t number, const char *made_of,
 		      struct err *err);

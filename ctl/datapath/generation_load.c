@@ -29,7 +29,7 @@
 #define MACHINE_REORDERS true
 #endif
 
-// ---- before the load: sizes and switches ----------------------------------------------------------
+// ---- before the load: sizes and switches --------------------------------------------------------
 
 static uint32_t at_least_one(size_t n)
 {
@@ -105,8 +105,8 @@ static void mark(struct markers *m, const struct image *image,
 	mark_tables(m, &image->tables);
 }
 
-// The last byte at which the counters of a line can begin, and one. A policy without an instance has the shards of the
-// object, which are for one CPU.
+// The last byte at which the counters of a line can begin, and one. A policy without an instance
+// has the shards of the object, which are for one CPU.
 static void mark_shards(struct markers *m, const struct instance *i)
 {
 	const size_t line4 = 64, line6 = 32; // counters of a line
@@ -313,7 +313,8 @@ static int attempt(struct attempt *a, const struct instance *i, const struct ima
 	return program_load(a->skel, &a->markers, &a->short_refused, err);
 }
 
-// A kernel that refuses the short program, which is the larger one to verify, may accept the general one.
+// A kernel that refuses the short program, which is the larger one to verify, may accept the
+// general one.
 static int attempt_either(struct attempt *a, const struct instance *i, const struct image *image,
 			  const struct generation_options *options, const char *previous,
 			  struct generation_cost *cost, struct err *err)

@@ -22,8 +22,9 @@ struct generation_set {
 struct generation_options {
 	bool malformed_pass;
 	bool conntrack; // some rule says `established`
-	// A set of a name and size that generation `previous` has too is that set; one of another size gets a
-	// copy of its addresses. Rates continue as ctl/datapath/rates.h has it. 0: all sets and rates are new.
+	// A set of a name and size that generation `previous` has too is that set; one of another
+	// size gets a copy of its addresses. Rates continue as ctl/datapath/rates.h has it. 0: all
+	// sets and rates are new.
 	uint32_t previous;
 	const struct generation_set *sets;
 	size_t n_sets; // at most POLICY_SETS_MAX, in the order of the set numbers
@@ -43,7 +44,8 @@ struct program_cost {          // all 0: the policy has no such program
 };
 
 struct generation_cost {
-	// Why the kernel refuses the short program of this policy, so that the general one takes every packet; "": it does not.
+	// Why the kernel refuses the short program of this policy, so that the general one takes
+	// every packet; "": it does not.
 	program_refused refused;
 	program_refused test_refused; // the same of its test program
 	struct program_cost program[GENERATION_PROGRAMS];
@@ -51,11 +53,12 @@ struct generation_cost {
 	uint64_t load_us;
 };
 
-// Loads program and tables around the shared maps of the instance (i NULL: around private ones, to prove and
-// measure a policy without an instance). Nothing is pinned, and no packet meets it. cost may be NULL.
-// 0 or -errno with err set (the last words of the verifier as hint).
+// Loads program and tables around the shared maps of the instance (i NULL: around private ones, to
+// prove and measure a policy without an instance). Nothing is pinned, and no packet meets it. cost
+// may be NULL. 0 or -errno with err set (the last words of the verifier as hint).
 int generation_load(const struct instance *i, const struct image *image,
 		    const struct generation_options *options, struct generation **ret,
 		    struct generation_cost *cost, struct err *err);
-// The empty policy of a new instance; the shared maps are made with it, and their descriptors are set in i.
+// The empty policy of a new instance; the shared maps are made with it, and their descriptors are
+// set in i.
 int generation_load_first(struct instance *i, struct generation **ret, struct err *err);

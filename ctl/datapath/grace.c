@@ -9,9 +9,10 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 
-// Programs run under RCU, and the kernel returns from an update of a map of maps only after a grace period, so that
-// user space knows that no program uses the former inner map (maybe_wait_bpf_programs(), since Linux 5.0). membarrier()
-// would do the same, but is refused on kernels with nohz_full.
+// Programs run under RCU, and the kernel returns from an update of a map of maps only after a grace
+// period, so that user space knows that no program uses the former inner map
+// (maybe_wait_bpf_programs(), since Linux 5.0). membarrier() would do the same, but is refused on
+// kernels with nohz_full.
 int grace_wait(struct err *err)
 {
 	CLEANUP_FD int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_grace", sizeof(uint32_t),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The XDP hook of an interface: attaches and detaches any program, under libxdp's dispatcher or alone.
+// The XDP hook of an interface: attaches and detaches any program, under libxdp's dispatcher or
+// alone.
 #pragma once
 
 #include <stdint.h>
@@ -14,8 +15,8 @@ const char *hook_mode_name(enum iface_mode mode);
 struct hook_target {
 	const char *name;   // of the interface
 	const char *driver; // "": unknown
-	const char *
-		reason; // why the driver may refuse native mode, with commands; "" or NULL: not known
+	// why the driver may refuse native mode, with commands; "" or NULL: not known
+	const char *reason;
 	uint32_t ifindex;
 };
 
@@ -32,18 +33,19 @@ struct hook_program {
 #define HOOK_NOTICE 1280
 #define HOOK_REASON 320 // bytes of struct hook_target's reason
 
-// Attaches the program, the same for all: in native mode through libxdp's dispatcher, else alone unless another
-// program is there; in mode auto then in generic mode, likewise. unfit: why native mode does not work here
-// although the driver accepts it; NULL: it does. notice: why not native, why not shared; "": no notice. 0, or
-// -errno with err set (ERR_REFUSED: another program is there).
+// Attaches the program, the same for all: in native mode through libxdp's dispatcher, else alone
+// unless another program is there; in mode auto then in generic mode, likewise. unfit: why native
+// mode does not work here although the driver accepts it; NULL: it does. notice: why not native,
+// why not shared; "": no notice. 0, or -errno with err set (ERR_REFUSED: another program is there).
 int hook_attach(const struct hook_target *target, enum attach_mode mode, const struct err *unfit,
 		const struct hook_program *program, char notice[HOOK_NOTICE], struct err *err);
 
-// Two ways to attach, for the functions of struct hook_program. 0 or -errno. Alone: the program of this descriptor,
-// never in place of another one.
+// Two ways to attach, for the functions of struct hook_program. 0 or -errno. Alone: the program of
+// this descriptor, never in place of another one.
 int hook_attach_shared(struct xdp_program *program, uint32_t ifindex, enum iface_mode mode);
 int hook_attach_alone(int fd, uint32_t ifindex, enum iface_mode mode);
 
-// Detaches the program with this number, one of those that are there, and no other. 0, or -errno with err set.
+// Detaches the program with this number, one of those that are there, and no other. 0, or -errno
+// with err set.
 int hook_remove(uint32_t ifindex, const struct attached_list *there, uint32_t prog_id,
 		struct err *err);

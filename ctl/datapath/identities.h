@@ -28,11 +28,12 @@ struct identities {
 };
 void identities_free(struct identities *ids);
 
-// Assigns a counter to every rule of the image: the one its identity has, else a free one. Reads the maps and
-// changes nothing. The caller holds the lock. 0 or -errno with err set.
+// Assigns a counter to every rule of the image: the one its identity has, else a free one. Reads
+// the maps and changes nothing. The caller holds the lock. 0 or -errno with err set.
 int identities_plan(const struct instance *i, struct image *image, struct identities *ret,
 		    struct err *err);
-// Writes the plan into the maps and zeroes fresh counters. 0, or -errno with err set and the identities as before.
+// Writes the plan into the maps and zeroes fresh counters. 0, or -errno with err set and the
+// identities as before.
 int identities_enter(const struct instance *i, const struct identities *ids, struct err *err);
 // Takes the plan back.
 void identities_leave(const struct instance *i, const struct identities *ids);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Searches a multiplier that keeps all interfaces apart, and fills the table that is not in use with it.
+// Searches a multiplier that keeps all interfaces apart, and fills the table that is not in use
+// with it.
 //
 // A table this sparse has one (Fredman, Komlós, Szemerédi 1984).
 #include "ctl/datapath/iface_table.h"
@@ -12,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// Fibonacci hashing (Knuth, volume 3, 6.4): consecutive numbers, which is what ifindexes are, never meet.
+// Fibonacci hashing (Knuth, volume 3, 6.4): consecutive numbers, which is what ifindexes are, never
+// meet.
 #define MULTIPLIER 0x9e3779b1u
 // 63 random numbers need 4,000 attempts on average, a millisecond.
 #define ATTEMPTS (1u << 20)
@@ -118,8 +120,9 @@ static int find_hash(const struct iface_keys *keys, uint32_t table, uint64_t *re
 	return -ENOSPC;
 }
 
-// Waits until no packet is processed that has read the hash before the last change, and so may read the other table:
-// the kernel waits for an RCU grace period. Without membarrier() a sleep has to do: no program runs for so long.
+// Waits until no packet is processed that has read the hash before the last change, and so may read
+// the other table: the kernel waits for an RCU grace period. Without membarrier() a sleep has to
+// do: no program runs for so long.
 static void wait_for_readers(void)
 {
 	const struct timespec long_enough = {.tv_nsec = 20000000};

@@ -33,7 +33,9 @@ enum object_size {
 	SIZE_DEFINED, // as in xdp/
 	SIZE_SHARDS4, // their maps have counters of each CPU
 	SIZE_SHARDS6,
-	SIZE_NETS, // one more than meta.max_entries, which stays free: kernels before 6.13 refuse to replace an entry in a full trie
+	// one more than meta.max_entries, which stays free: kernels before 6.13 refuse to replace
+	// an entry in a full trie
+	SIZE_NETS,
 };
 
 static const struct instance_object {
@@ -269,8 +271,8 @@ static void hint_instances(struct err *err)
 	text_free(&names);
 }
 
-// The value of another version may be of another size, and the kernel writes all of it. Its first word is the layout
-// in every version.
+// The value of another version may be of another size, and the kernel writes all of it. Its first
+// word is the layout in every version.
 static int read_meta(struct instance *i, int fd, struct err *err)
 {
 	struct bpf_map_info info = {0};

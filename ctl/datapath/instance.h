@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// An instance: the maps and programs that all generations share, which each command finds by their names.
+// An instance: the maps and programs that all generations share, which each command finds by their
+// names.
 #pragma once
 
 #include <stdbool.h>
@@ -12,12 +13,14 @@
 
 struct bpf_object;
 
-// What is shared: X(member of struct instance, name in bpffs, how it is made). A new map is a line here, and its
-// definition in xdp/ if programs use it; each program that has a map of the name `.map` then uses the shared one.
+// What is shared: X(member of struct instance, name in bpffs, how it is made). A new map is a line
+// here, and its definition in xdp/ if programs use it; each program that has a map of the name
+// `.map` then uses the shared one.
 //
 //   .map, .size                                 made with the program of the first generation, as xdp/ defines it;
-//                                               .size: for as many entries as the instance has room for, or for
-//                                               shards that have counters for the CPUs that are online
+//                                               .size: for as many entries as the instance has room
+//                                               for, or for shards that have counters for the CPUs
+//                                               that are online
 //   .type, .key_size, .value_size, .max_entries made without a program: only commands use it
 //   neither                                     a program
 /* clang-format off */
@@ -59,8 +62,9 @@ struct instance {
 	uint32_t progs_id; // map id: root programs of the instance are recognised by it
 };
 
-// Opens an instance. -ENOENT with err set (ERR_INPUT) when it does not exist, ERR_REFUSED when its layout
-// version is another one or it belongs to another network namespace; both name a command that helps. 0 or -errno.
+// Opens an instance. -ENOENT with err set (ERR_INPUT) when it does not exist, ERR_REFUSED when its
+// layout version is another one or it belongs to another network namespace; both name a command
+// that helps. 0 or -errno.
 int instance_open(const char *name, struct instance **ret, struct err *err);
 
 // The inode of its network namespace. 0 or -errno; err may be NULL.
@@ -70,8 +74,8 @@ void instance_free(struct instance *i);
 #define CLEANUP_INSTANCE CLEANUP(instance_cleanup)
 void instance_cleanup(struct instance **i);
 
-// For instance_create: one without maps; the maps that the loaded object of the first generation has made, and
-// the others; the knobs; all of it into a folder in bpffs.
+// For instance_create: one without maps; the maps that the loaded object of the first generation
+// has made, and the others; the knobs; all of it into a folder in bpffs.
 struct instance *instance_new(const char *name);
 int instance_size_maps(struct instance *i, const struct bpf_object *obj, struct err *err);
 int instance_take_maps(struct instance *i, const struct bpf_object *obj, struct err *err);

@@ -57,7 +57,8 @@ static int fill_programs(const struct instance *i, int program, struct err *err)
 	return 0;
 }
 
-// The seed, and the first epoch: a journal that another instance of this name has left must not have one of ours.
+// The seed, and the first epoch: a journal that another instance of this name has left must not
+// have one of ours.
 static int draw_numbers(struct knobs *knobs, struct err *err)
 {
 	__u64 drawn[2];

@@ -20,8 +20,8 @@
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
 
-// The maps of backends have a power of two of elements, twice as many as are needed: the next generation takes them
-// over, and a new map is made only when they do not suffice.
+// The maps of backends have a power of two of elements, twice as many as are needed: the next
+// generation takes them over, and a new map is made only when they do not suffice.
 #define BACKENDS_MIN 256
 #define DEVICES      64 // egress devices
 #define PINS_FLAGS   (BPF_F_MMAPABLE | BPF_F_INNER_MAP)
@@ -48,8 +48,8 @@ static uint32_t size_for(uint32_t highest)
 	return size == BACKENDS_MIN || size == SERVICE_BACKENDS ? size : size * 2;
 }
 
-// A part of generation folder `previous` (NULL: none) and its number of elements. *ret_fd stays -1 if it does not
-// exist.
+// A part of generation folder `previous` (NULL: none) and its number of elements. *ret_fd stays -1
+// if it does not exist.
 static int open_previous(const char *previous, const char *name, int *ret_fd, uint32_t *ret_n,
 			 struct err *err)
 {
@@ -167,8 +167,8 @@ int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char
 
 // ---- filling ------------------------------------------------------------------------------------
 
-// A map of the previous generation that is not taken over as it is; *ret_fd stays -1: it is, or it does not exist.
-// What packets write meanwhile in the old map stays there.
+// A map of the previous generation that is not taken over as it is; *ret_fd stays -1: it is, or it
+// does not exist. What packets write meanwhile in the old map stays there.
 static int open_replaced(int to, const char *previous, enum part part, int *ret_fd, uint32_t *ret_n,
 			 struct err *err)
 {
@@ -303,8 +303,8 @@ static int new_pins(const struct lb_service *s, int *ret_fd, struct err *err)
 			   : 0;
 }
 
-// The pins of the service in the previous generation if their number is the same; else new ones (*ret_new), for a service
-// that is new, or whose ring is stable without a living pin.
+// The pins of the service in the previous generation if their number is the same; else new ones
+// (*ret_new), for a service that is new, or whose ring is stable without a living pin.
 static int take_pins(const struct lb_service *s, const char *previous, int *ret_fd, bool *ret_new,
 		     struct err *err)
 {
@@ -374,9 +374,9 @@ static int keep(int *ret_fd, const char *name, const void *values, size_t size, 
 		       : 0;
 }
 
-// The backends of the running balancer stay until the switch, and those that pins name even longer: the devices to
-// them must stay usable. Old backends may be among them that nothing names any more: it is not an error if their
-// devices find no room.
+// The backends of the running balancer stay until the switch, and those that pins name even longer:
+// the devices to them must stay usable. Old backends may be among them that nothing names any more:
+// it is not an error if their devices find no room.
 static void keep_egress(const struct generation *g, const struct lb_maps *running)
 {
 	const struct backend *backend;
@@ -427,7 +427,8 @@ static int compare_tunnels(const void *a, const void *b)
 	return x->service < y->service ? -1 : x->service > y->service;
 }
 
-// By address, then by service. In these modes backends have no port, so an address is at most one backend of a service.
+// By address, then by service. In these modes backends have no port, so an address is at most one
+// backend of a service.
 static size_t sort_tunnels(const struct lb_state *b, struct tunnel *ret)
 {
 	size_t count = 0;
@@ -454,7 +455,8 @@ static bool same_address(const struct tunnel *a, const struct tunnel *b)
 	       !memcmp(a->key.addr, b->key.addr, sizeof(a->key.addr));
 }
 
-// The services of an address are a chain, whose beginning is an element of its own. Returns how many elements there are.
+// The services of an address are a chain, whose beginning is an element of its own. Returns how
+// many elements there are.
 static uint32_t chain_tunnels(const struct tunnel *at, size_t n, struct tunnel_key *keys,
 			      struct tunnel_end *ends)
 {

@@ -16,19 +16,20 @@ struct policy_bpf;
 struct lb_load {
 	const struct lb_state *lb;
 	const struct backend *backends; // SERVICE_BACKENDS of them, by number
-	// The running balancer whose backends are shared or copied: their devices stay usable. NULL: none.
+	// The running balancer whose backends are shared or copied: their devices stay usable.
+	// NULL: none.
 	const struct lb_maps *running;
-	// Numbers that the running balancer does not have: these backends are written at once, their counters
-	// begin at 0, and pins that name them are freed.
+	// Numbers that the running balancer does not have: these backends are written at once,
+	// their counters begin at 0, and pins that name them are freed.
 	struct lb_ids fresh;
 	uint32_t hz;
 };
 
-// Before the load: sets the sizes of the maps, takes over those of generation folder `previous` (NULL: none), and
-// sets the markers of services. b NULL: a policy without services.
+// Before the load: sets the sizes of the maps, takes over those of generation folder `previous`
+// (NULL: none), and sets the markers of services. b NULL: a policy without services.
 int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char *previous,
 		    struct markers *markers, struct err *err);
-// After the load: services, rings, pins, next hops of new backends, the second program. Nothing changes for packets
-// of the previous generation. 0 or -errno with err set.
+// After the load: services, rings, pins, next hops of new backends, the second program. Nothing
+// changes for packets of the previous generation. 0 or -errno with err set.
 int lb_load_fill(struct generation *g, const struct lb_load *b, const char *previous,
 		 struct err *err);

@@ -98,8 +98,8 @@ static int map_tables(struct lb_maps *l, struct err *err)
 			 err);
 }
 
-// Nothing can be planned around a balancer without one of its parts. It is not the same as no balancer: flows would
-// move.
+// Nothing can be planned around a balancer without one of its parts. It is not the same as no
+// balancer: flows would move.
 static int incomplete(const struct instance *i, struct err *err)
 {
 	err_hint(err, "weir -n %s detach --force removes the instance; then attach again", i->name);

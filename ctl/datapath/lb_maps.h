@@ -13,15 +13,16 @@
 
 struct lb_maps; // of a generation in bpffs
 
-// The maps of the generation with this number. -ENOENT without err set: it has no services. 0 or -errno with err
-// set.
+// The maps of the generation with this number. -ENOENT without err set: it has no services. 0 or
+// -errno with err set.
 int lb_maps_open(const struct instance *i, uint32_t generation, struct lb_maps **ret,
 		 struct err *err);
-// The same for changes of few services: the state has slots only of those that lb_maps_use() takes, the others are zeros
-// and not written.
+// The same for changes of few services: the state has slots only of those that lb_maps_use() takes,
+// the others are zeros and not written.
 int lb_maps_open_few(const struct instance *i, uint32_t generation, struct lb_maps **ret,
 		     struct err *err);
-// Takes the slots of a service, by its index in the policy, into the state. 0 or -errno with err set.
+// Takes the slots of a service, by its index in the policy, into the state. 0 or -errno with err
+// set.
 int lb_maps_use(struct lb_maps *l, size_t service, struct err *err);
 bool lb_maps_uses(const struct lb_maps *l, size_t service);
 void lb_maps_close(struct lb_maps *l);
@@ -30,14 +31,17 @@ void lb_maps_cleanup(struct lb_maps **l);
 
 // The state as it was when it was opened, to be changed and written back; belongs to l.
 struct lb_state *lb_maps_state(struct lb_maps *l);
-// Writes backend states and the slots that differ, each with one store, then holds. Members are last; until then a service
-// whose ring changes is `torn`, so the next command repeats what a killed one did not finish. 0 or -errno with err set.
+// Writes backend states and the slots that differ, each with one store, then holds. Members are
+// last; until then a service whose ring changes is `torn`, so the next command repeats what a
+// killed one did not finish. 0 or -errno with err set.
 int lb_maps_write(struct lb_maps *l, uint32_t hz, struct err *err);
-// The same for the policy before, during a trial: backend states are those of the policy on trial, and are not written.
+// The same for the policy before, during a trial: backend states are those of the policy on trial,
+// and are not written.
 int lb_maps_write_before(struct lb_maps *l, uint32_t hz, struct err *err);
 // For how many numbers of backends there is room.
 uint32_t lb_maps_backends(const struct lb_maps *l);
-// Writes a backend, except the path MTU, which the datapath has learned and which stays as long as the address does;
+// Writes a backend, except the path MTU, which the datapath has learned and which stays as long as
+// the address does;
 // false: the number is out of range.
 bool lb_maps_set_backend(struct lb_maps *l, uint32_t id, const struct backend *backend);
 const struct backend *lb_maps_backend(const struct lb_maps *l, uint32_t id);

@@ -86,7 +86,8 @@ int linked_read(const char *folder, uint32_t number, struct linked *ret, struct 
 	return open_link(path, &fd, ret, err);
 }
 
-// Detached before the file is removed: the kernel detaches a link that nothing holds only a moment later.
+// Detached before the file is removed: the kernel detaches a link that nothing holds only a moment
+// later.
 static int cut(const char *path, struct linked *ret, struct err *err)
 {
 	CLEANUP_FD int fd = -1;

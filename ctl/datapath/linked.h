@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Programs that are alone on a device, held there by a bpf_link that is pinned as INSTANCE_FOLDER/links/NUMBER.
+// Programs that are alone on a device, held there by a bpf_link that is pinned as
+// INSTANCE_FOLDER/links/NUMBER.
 //
 // A link follows its device through names and network namespaces, and no netlink request replaces
-// it. To detach it, BPF_LINK_DETACH takes effect at once in whichever namespace; then the file in bpffs
-// is removed.
+// it. To detach it, BPF_LINK_DETACH takes effect at once in whichever namespace; then the file in
+// bpffs is removed.
 #pragma once
 
 #include <stdbool.h>
@@ -14,8 +15,9 @@
 #include "common/limits.h"
 #include "ctl/base/err.h"
 
-// Attaches the program of this descriptor and pins the link; if the process is killed in between, the kernel detaches
-// the program. 0, or -errno; *ret_made: the link was made, but could not be pinned.
+// Attaches the program of this descriptor and pins the link; if the process is killed in between,
+// the kernel detaches the program. 0, or -errno; *ret_made: the link was made, but could not be
+// pinned.
 int linked_attach(const char *folder, uint32_t number, int program, uint32_t ifindex,
 		  enum iface_mode mode, bool *ret_made);
 
@@ -28,8 +30,8 @@ struct linked {
 // 0 (also if there is no such link), or -errno with err set.
 int linked_read(const char *folder, uint32_t number, struct linked *ret, struct err *err);
 
-// Detaches the program, in whichever namespace the device is, and removes the file. *ret: the link before. 0, or -errno
-// with err set.
+// Detaches the program, in whichever namespace the device is, and removes the file. *ret: the link
+// before. 0, or -errno with err set.
 int linked_remove(const char *folder, uint32_t number, struct linked *ret, struct err *err);
 
 // All links of the instance in this folder. *ret_n: how many had a device.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// flock() that waits in the kernel's queue, with a deadline that begins anew whenever the queue advances, and the
-// name of the process that holds the lock.
+// flock() that waits in the kernel's queue, with a deadline that begins anew whenever the queue
+// advances, and the name of the process that holds the lock.
 //
-// What is locked is a folder in the BPF file system, beside the instances, so that it exists before an instance does. Who
-// shares the maps shares it too, also a container with another /run/weir. A file in /run/weir names the command that has the lock.
+// What is locked is a folder in the BPF file system, beside the instances, so that it exists before
+// an instance does. Who shares the maps shares it too, also a container with another /run/weir. A
+// file in /run/weir names the command that has the lock.
 #include "ctl/datapath/lock.h"
 
 #include <errno.h>
@@ -69,7 +70,8 @@ bool lock_agent_runs(const char *instance)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 }
 
-// Under the lock of the agent, so that none begins meanwhile; presence_take() looks whether its file is still there.
+// Under the lock of the agent, so that none begins meanwhile; presence_take() looks whether its
+// file is still there.
 void lock_forget(const char *instance)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_RUN_FOLDER, instance);
@@ -87,7 +89,8 @@ void lock_never_wait(void)
 	never_wait = true;
 }
 
-// Is one of the lines of /proc/locks with this text that of a holder? Those of who waits have an arrow.
+// Is one of the lines of /proc/locks with this text that of a holder? Those of who waits have an
+// arrow.
 static bool has_holder(const char *locks, const char *text)
 {
 	for (const char *at = strstr(locks, text); at; at = strstr(at + 1, text)) {
@@ -101,8 +104,9 @@ static bool has_holder(const char *locks, const char *text)
 	return false;
 }
 
-// Does the process that the note names hold the lock? /proc/locks: "1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF",
-// and "1: -> FLOCK …" for who waits: the note may be of a former holder, which waits again.
+// Does the process that the note names hold the lock? /proc/locks: "1: FLOCK ADVISORY WRITE PID
+// MAJOR:MINOR:INODE 0 EOF", and "1: -> FLOCK …" for who waits: the note may be of a former holder,
+// which waits again.
 static bool is_holder(const struct lock *l, const char *note)
 {
 	static const char begin[] = "pid ";
@@ -223,8 +227,9 @@ static int take(const struct lock *l, int how, unsigned wait_ms, bool renewed, c
 	return wait_for(l, how, wait_ms, renewed, instance, err);
 }
 
-// For holder_is(), for who waits, and for the agent, which looks at the maps again. A failure changes nothing. What is
-// left of a longer text is after the newline: to cut it off takes some milliseconds on a disk.
+// For holder_is(), for who waits, and for the agent, which looks at the maps again. A failure
+// changes nothing. What is left of a longer text is after the newline: to cut it off takes some
+// milliseconds on a disk.
 static void write_note(int note, const char *command)
 {
 	CLEANUP_FREE char *text = mem_printf("pid %d, weir %s\n", getpid(), command);

@@ -6,20 +6,21 @@
 
 #include "ctl/base/err.h"
 
-// Waits for the folder NAME below BPFFS_LOCKS, which is made, and writes pid and command into /run/weir/NAME/lock: that
-// wakes the agent. bpffs_ready() must have succeeded. Commands that wait take turns; one gives up when the same command
-// has kept the lock for 10 seconds. A close of *ret_fd releases the lock, and so does the end of the process. 0, or
-// -errno with err set; -EAGAIN, ERR_REFUSED with pid and command of who keeps it, if it has the same /run/weir.
+// Waits for the folder NAME below BPFFS_LOCKS, which is made, and writes pid and command into
+// /run/weir/NAME/lock: that wakes the agent. bpffs_ready() must have succeeded. Commands that wait
+// take turns; one gives up when the same command has kept the lock for 10 seconds. A close of
+// *ret_fd releases the lock, and so does the end of the process. 0, or -errno with err set;
+// -EAGAIN, ERR_REFUSED with pid and command of who keeps it, if it has the same /run/weir.
 int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err);
-// The same, but waits for one second only, for commands that also work without the lock. When another process keeps
-// it, *ret_fd is -1 and err has pid and command (ERR_REFUSED).
+// The same, but waits for one second only, for commands that also work without the lock. When
+// another process keeps it, *ret_fd is -1 and err has pid and command (ERR_REFUSED).
 int lock_try(const char *instance, const char *command, int *ret_fd, struct err *err);
 // The same as lock_take for reading: readers share the lock and exclude writers. Writes nothing.
 int lock_share(const char *instance, int *ret_fd, struct err *err);
 // Whether an agent runs: /run/weir/NAME/agent is locked as long as it lives.
 bool lock_agent_runs(const char *instance);
-// Removes what commands and an agent have left in /run/weir/NAME, unless an agent runs. The caller holds the lock, and the
-// instance is detached.
+// Removes what commands and an agent have left in /run/weir/NAME, unless an agent runs. The caller
+// holds the lock, and the instance is detached.
 void lock_forget(const char *instance);
 // From now on nothing in this process waits for a lock, nor asks who keeps it.
 void lock_never_wait(void);

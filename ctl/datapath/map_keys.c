@@ -8,7 +8,8 @@
 
 #include "ctl/base/mem.h"
 
-// With room for all, no bucket is too large, and the first batch is the last one, of which the kernel returns ENOENT.
+// With room for all, no bucket is too large, and the first batch is the last one, of which the
+// kernel returns ENOENT.
 int map_keys(int fd, size_t key_size, uint32_t max, void **ret_keys, uint32_t *ret_n)
 {
 	CLEANUP_FREE char *keys = mem_zalloc(max, key_size);

@@ -14,8 +14,9 @@ struct mapping {
 	size_t skip; // bytes of the first page before `at`
 };
 
-// The first `bytes` bytes of an array, rounded up to pages, to read and write. 0 or -errno with err set. The kernel enters
-// all pages at once: a mapping costs time and memory of the process by its size, however little is read.
+// The first `bytes` bytes of an array, rounded up to pages, to read and write. 0 or -errno with err
+// set. The kernel enters all pages at once: a mapping costs time and memory of the process by its
+// size, however little is read.
 int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err);
 // The same from the byte `from` on.
 int mapping_open_part(struct mapping *m, int fd, size_t from, size_t bytes, struct err *err);

@@ -84,7 +84,8 @@ static int refuse(const char *program, const char *marker)
 	return loading->code;
 }
 
-// libbpf would continue. Without types the verifier follows each call of a global function, which takes minutes.
+// libbpf would continue. Without types the verifier follows each call of a global function, which
+// takes minutes.
 static int refuse_untyped(const char *program)
 {
 	loading->code = err_stated(loading->err, EOPNOTSUPP,
@@ -238,7 +239,8 @@ static int create(struct bpf_map *map)
 	return fd < 0 ? fd : bpf_map__reuse_fd(map, fd);
 }
 
-// libbpf 1.4 and 1.5 do not tell the descriptor of a map of their own before all programs are loaded.
+// libbpf 1.4 and 1.5 do not tell the descriptor of a map of their own before all programs are
+// loaded.
 static int create_addressed(const struct policy_bpf *skel, const struct markers *m)
 {
 	for (enum marker_number n = 0; n < MARKERS; n++) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The values of markers (common/markers.h), and the load of a policy's programs with them.
 //
-// libbpf shows the instructions of a program right before BPF_PROG_LOAD to the handler of its section, with all of its
-// functions linked in and all maps created. There each marker is replaced: by a number, or by the address of a byte in
-// a map of one value; a jump by one that is always taken, or none, and what is then unreachable goes. A marker without a
-// value fails the load, and so does a program in which none is found.
+// libbpf shows the instructions of a program right before BPF_PROG_LOAD to the handler of its
+// section, with all of its functions linked in and all maps created. There each marker is replaced:
+// by a number, or by the address of a byte in a map of one value; a jump by one that is always
+// taken, or none, and what is then unreachable goes. A marker without a value fails the load, and
+// so does a program in which none is found.
 #pragma once
 
 #include <stdbool.h>
@@ -36,7 +37,8 @@ struct markers {
 };
 
 void markers_number(struct markers *m, enum marker_number number, uint64_t value);
-// Of the byte at `offset` in the value of a map; whichever descriptor the object has for it when it is loaded.
+// Of the byte at `offset` in the value of a map; whichever descriptor the object has for it when it
+// is loaded.
 void markers_address(struct markers *m, enum marker_number number, const char *map,
 		     uint64_t offset);
 // "IFCLASS", "TABLES + 3"; until the next call.
@@ -44,10 +46,11 @@ const char *markers_name(enum marker_number number);
 
 // The object, ready to be prepared; NULL with errno set. policy_bpf__destroy() frees it.
 struct policy_bpf *markers_open(void);
-// The programs of every policy, as compiled: 2 MB, which each file that asks the skeleton would contain once more.
+// The programs of every policy, as compiled: 2 MB, which each file that asks the skeleton would
+// contain once more.
 const void *markers_object(size_t *ret_size);
-// Loads it. 0 or -errno with err set; -EBADMSG: a value is missing. *ret_short: the kernel has refused the short
-// program; without it the others may load, from a new object.
+// Loads it. 0 or -errno with err set; -EBADMSG: a value is missing. *ret_short: the kernel has
+// refused the short program; without it the others may load, from a new object.
 int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_short,
 		 struct err *err);
 

@@ -521,7 +521,8 @@ static int add_expired(const struct instance *i, const struct overlay_want *chan
 	return 0;
 }
 
-// The plan of a change, or of that change and the end of what has expired. NULL with *ret_code set: refused or failed.
+// The plan of a change, or of that change and the end of what has expired. NULL with *ret_code set:
+// refused or failed.
 static int plan_change(const struct instance *i, const struct overlay_want *change, size_t n,
 		       struct overlay_finish **ret, struct err *err)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The tables of the overlay; common/overlay.h has the layout.
 //
-// A command stages a change for the next epoch, commits it with one store into knobs.epoch, and then gives what it
-// staged its final form. overlay_lines.h has the hosts, overlay_nets.h the prefixes.
+// A command stages a change for the next epoch, commits it with one store into knobs.epoch, and
+// then gives what it staged its final form. overlay_lines.h has the hosts, overlay_nets.h the
+// prefixes.
 #pragma once
 
 #include <stddef.h>
@@ -26,18 +27,21 @@ struct overlay_entries {
 	size_t n, cap;
 };
 
-// Hands over each entry in force, and expired ones that are not yet removed, in any order, without holding all of
-// them in memory. visit returns 0, or a code at which the reading ends. 0, that code, or -errno with err set.
+// Hands over each entry in force, and expired ones that are not yet removed, in any order, without
+// holding all of them in memory. visit returns 0, or a code at which the reading ends. 0, that
+// code, or -errno with err set.
 int overlay_each(const struct instance *i,
 		 int (*visit)(void *ctx, const struct overlay_entry *entry), void *ctx,
 		 struct err *err);
-// The same as a list, sorted by prefix_compare, then kind. The caller frees ret->at. 0 or -errno with err set.
+// The same as a list, sorted by prefix_compare, then kind. The caller frees ret->at. 0 or -errno
+// with err set.
 int overlay_read(const struct instance *i, struct overlay_entries *ret, struct err *err);
 // The entries of one prefix (at most OVERLAY_KINDS), without reading the others: for live counters.
 int overlay_read_one(const struct instance *i, const struct prefix *p,
 		     struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err);
-// The entries with the prefix and kind of each, which the caller has set; until 0: no such entry. Hosts are visited in
-// the order of the memory that they are in, of which little is mapped at a time.
+// The entries with the prefix and kind of each, which the caller has set; until 0: no such entry.
+// Hosts are visited in the order of the memory that they are in, of which little is mapped at a
+// time.
 int overlay_read_many(const struct instance *i, struct overlay_entry *entries, size_t n,
 		      struct err *err);
 
@@ -57,19 +61,20 @@ struct overlay_plan {
 void overlay_plan_free(struct overlay_plan *p);
 #define CLEANUP_OVERLAY_PLAN CLEANUP(overlay_plan_free)
 
-// Writes the change (sorted by prefix_compare, then kind, no duplicates); packets do not see it yet. Entries that it
-// does not name stay as they are. Checks the space first: a map that would overflow is ERR_REFUSED (-ENOSPC) with
-// the limit, and nothing is written. The caller holds the lock.
+// Writes the change (sorted by prefix_compare, then kind, no duplicates); packets do not see it
+// yet. Entries that it does not name stay as they are. Checks the space first: a map that would
+// overflow is ERR_REFUSED (-ENOSPC) with the limit, and nothing is written. The caller holds the
+// lock.
 int overlay_stage(const struct instance *i, const struct overlay_want *change, size_t n,
 		  struct overlay_plan *ret, struct err *err);
-// The same for the difference to `want` (none has until 0), which becomes the whole overlay: for callers that do not
-// know what is there. It reads all entries.
+// The same for the difference to `want` (none has until 0), which becomes the whole overlay: for
+// callers that do not know what is there. It reads all entries.
 int overlay_stage_whole(const struct instance *i, const struct overlay_want *want, size_t n,
 			struct overlay_plan *ret, struct err *err);
 // Puts everything that is staged in force with one store, then gives it its final form.
 void overlay_commit(const struct instance *i, const struct overlay_plan *plan);
-// Takes back what a killed command, or a failed overlay_stage, left staged, and finishes what it had committed. Every
-// writing command calls it first. The caller holds the lock.
+// Takes back what a killed command, or a failed overlay_stage, left staged, and finishes what it
+// had committed. Every writing command calls it first. The caller holds the lock.
 int overlay_tidy(const struct instance *i, struct err *err);
 
 #define OVERLAY_TABLES 4

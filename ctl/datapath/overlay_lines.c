@@ -14,8 +14,8 @@
 
 #define NO_SLOT UINT32_MAX
 
-// Of a hundred slots so many are used before there are twice as many. Most addresses are then in their first line, and
-// one displacement makes room for the others.
+// Of a hundred slots so many are used before there are twice as many. Most addresses are then in
+// their first line, and one displacement makes room for the others.
 #define FULL4 75
 #define FULL6 68
 #define DEPTH 3 // so many displacements in a row, each of which may be another round
@@ -247,7 +247,8 @@ static int each_in_shard(struct overlay_lines *l, uint32_t shard, uint64_t now,
 		if (!(meta & OVERLAY_META_KINDS) || !(until = until_now(l, at)))
 			continue;
 		slot_key(l->shards, at, &high, &low);
-		// It moves to here or has moved from here, and the command that moves it has not come to this one yet.
+		// It moves to here or has moved from here, and the command that moves it has not
+		// come to this one yet.
 		if (is_copy(l, at, &(struct lines_key){high, low, kind_of(meta)}))
 			continue;
 		entry = entry_at(l, at, kind_of(meta), until, now);
@@ -273,8 +274,8 @@ int lines_each(struct overlay_lines *l, uint64_t now,
 
 // ---- moving -------------------------------------------------------------------------------------
 
-// From the first line of the entry to a free slot of its second, of which a packet finds the first one: leave_moved()
-// ends that.
+// From the first line of the entry to a free slot of its second, of which a packet finds the first
+// one: leave_moved() ends that.
 static void move(struct overlay_lines *l, struct spot from, struct spot to)
 {
 	uint32_t meta = slot_meta(l->shards, from);
@@ -296,9 +297,10 @@ static void mark_moved(struct overlay_lines *l, struct spot at, uint8_t kind)
 	slot_set_meta(l->shards, at, OVERLAY_META_MOVED | (uint32_t)kind << OVERLAY_META_WAS);
 }
 
-// A packet reads the first line, then the second. Where a machine reorders these reads, it could miss an entry that
-// moves between them. A grace period orders them: a packet that reads anything written after it reads all that was
-// written before it (Linux: tools/memory-model/Documentation/explanation.txt, "RCU relations").
+// A packet reads the first line, then the second. Where a machine reorders these reads, it could
+// miss an entry that moves between them. A grace period orders them: a packet that reads anything
+// written after it reads all that was written before it (Linux:
+// tools/memory-model/Documentation/explanation.txt, "RCU relations").
 static int leave_moved(struct overlay_lines *l, struct err *err)
 {
 	int code = l->moved.n ? grace_wait(err) : 0;
@@ -321,7 +323,8 @@ static uint32_t free_in(const struct overlay_lines *l, uint32_t shard, uint32_t 
 	return NO_SLOT;
 }
 
-// The second line of an entry that is in its first; the same line if there is no such entry in the slot.
+// The second line of an entry that is in its first; the same line if there is no such entry in the
+// slot.
 static uint32_t way_out(const struct overlay_lines *l, struct spot at)
 {
 	uint32_t line = at.slot / line_numbers(l->shards);
@@ -335,7 +338,8 @@ static uint32_t way_out(const struct overlay_lines *l, struct spot at)
 	return overlay_first(hash) == line ? overlay_second(hash) : line;
 }
 
-// Moves one entry out of a line, or out of a line into which one could then move. The slot is free in the next round.
+// Moves one entry out of a line, or out of a line into which one could then move. The slot is free
+// in the next round.
 static bool relieve(struct overlay_lines *l, uint32_t shard, uint32_t line, int depth)
 {
 	for (uint32_t n = 0; n < line_slots(l->shards); n++) {
@@ -437,7 +441,8 @@ static void fold_slot(struct overlay_lines *l, struct spot from, struct spot to)
 	slot_set_meta(l->shards, from, 0);
 }
 
-// Which lines have addresses in their second one; all slots are in their shards, and no packet uses the dead.
+// Which lines have addresses in their second one; all slots are in their shards, and no packet uses
+// the dead.
 static void tidy_shard(struct overlay_lines *l, uint32_t shard)
 {
 	CLEANUP_FREE bool *more = mem_zalloc(OVERLAY_LINES, sizeof(*more));
@@ -482,8 +487,9 @@ static int no_room(const struct overlay_lines *l, struct err *err)
 	return -ENOSPC;
 }
 
-// The entries that belong into a new shard are copied to it, to the same slot; then one store lets packets look for
-// them there; and after a grace period what was counted at the former places is added.
+// The entries that belong into a new shard are copied to it, to the same slot; then one store lets
+// packets look for them there; and after a grace period what was counted at the former places is
+// added.
 static int grow(struct overlay_lines *l, uint32_t to, struct err *err)
 {
 	uint32_t from = shards_n(l->shards);
@@ -648,8 +654,8 @@ static struct lines_of lines_of(const struct overlay_lines *l, const struct line
 	};
 }
 
-// Makes room in the lines of those that have found none: from the dead, else by moving an entry. *ret_gained: there
-// is some. 0 or -errno with err set.
+// Makes room in the lines of those that have found none: from the dead, else by moving an entry.
+// *ret_gained: there is some. 0 or -errno with err set.
 static int relieve_hard(struct overlay_lines *l, const struct hard_list *hard, bool *ret_gained,
 			struct err *err)
 {
@@ -784,7 +790,8 @@ void lines_settle(struct overlay_lines *l, const struct lines_change *changes, s
 
 // ---- recovery -----------------------------------------------------------------------------------
 
-// One slot. Of an entry that is twice there, the copy that packets do not find first is the former one.
+// One slot. Of an entry that is twice there, the copy that packets do not find first is the former
+// one.
 static void recover_slot(struct overlay_lines *l, struct spot at, uint32_t ret_n[OVERLAY_KINDS])
 {
 	uint32_t meta = slot_meta(l->shards, at);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The hosts of one family: their lines, counters and expiries in memory, mapped as far as they are used.
+// The hosts of one family: their lines, counters and expiries in memory, mapped as far as they are
+// used.
 //
-// common/overlay.h has the layout. A counter that a packet may still add to is never cleared: a slot that was in force
-// and is not needed any more becomes DEAD, or MOVED if its entry is somewhere else now. Both are free again, with
-// zeros for counters, only after an RCU grace period: a program that has found the slot then has counted and ended.
+// common/overlay.h has the layout. A counter that a packet may still add to is never cleared: a
+// slot that was in force and is not needed any more becomes DEAD, or MOVED if its entry is
+// somewhere else now. Both are free again, with zeros for counters, only after an RCU grace period:
+// a program that has found the slot then has counted and ended.
 #pragma once
 
 #include <stdbool.h>
@@ -41,7 +43,8 @@ struct lines_entry {
 // 0, -ENOENT (without err) if there is no such entry, or -errno with err set. now: jiffies64.
 int lines_read(struct overlay_lines *l, const struct lines_key *key, uint64_t now,
 	       struct lines_entry *ret, struct err *err);
-// For reading many entries: the shard of an address, and an end of the mapping of one, which is 2 MB and more.
+// For reading many entries: the shard of an address, and an end of the mapping of one, which is 2
+// MB and more.
 uint32_t lines_shard(const struct overlay_lines *l, const struct lines_key *key);
 void lines_unmap(struct overlay_lines *l, uint32_t shard);
 // Only until when it is in force; *ret 0: no such entry.
@@ -59,15 +62,16 @@ struct lines_change {
 	uint64_t until;
 };
 
-// Makes room for `more` entries beside the `present` ones, with expiries for those changes that have one, while packets
-// are looked up. 0 or -errno with err set.
+// Makes room for `more` entries beside the `present` ones, with expiries for those changes that
+// have one, while packets are looked up. 0 or -errno with err set.
 int lines_reserve(struct overlay_lines *l, size_t present, size_t more, struct err *err);
-// Stages the changes for the epoch; none of them is what the entry is now. Makes more room where addresses meet.
+// Stages the changes for the epoch; none of them is what the entry is now. Makes more room where
+// addresses meet.
 int lines_stage(struct overlay_lines *l, const struct lines_change *changes, size_t n,
 		uint64_t epoch, struct err *err);
 // Gives what was staged its final form, after the commit. Cannot fail.
 void lines_settle(struct overlay_lines *l, const struct lines_change *changes, size_t n);
 
-// After a killed command: everything that is staged, committed or not, gets its final form, and what was being moved
-// is moved. Counts the entries by kind. 0 or -errno with err set.
+// After a killed command: everything that is staged, committed or not, gets its final form, and
+// what was being moved is moved. Counts the entries by kind. 0 or -errno with err set.
 int lines_recover(struct overlay_lines *l, uint32_t ret_n[OVERLAY_KINDS], struct err *err);

@@ -7,7 +7,8 @@
 #include "common/overlay.h"
 
 #define BITS (64 * OVERLAY_NEAR_WORDS)
-// A wider prefix of IPv6 has so many values of its first 32 bits inside that most bits would be set one by one.
+// A wider prefix of IPv6 has so many values of its first 32 bits inside that most bits would be set
+// one by one.
 #define WIDE6 20
 
 int near_open(const struct instance *i, struct mapping *ret, struct err *err)

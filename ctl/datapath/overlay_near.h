@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which addresses have a prefix near them, and which lengths prefixes have: struct overlay_near in common/overlay.h.
+// Which addresses have a prefix near them, and which lengths prefixes have: struct overlay_near in
+// common/overlay.h.
 #pragma once
 
 #include <stdbool.h>

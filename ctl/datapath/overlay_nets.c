@@ -28,8 +28,8 @@ static uint64_t net_state(const struct instance *i, const struct overlay_net *n)
 
 // ---- planning -----------------------------------------------------------------------------------
 
-// Expiries are converted from wall-clock seconds at each command: a difference of less than two seconds comes from
-// the clocks, not from the user.
+// Expiries are converted from wall-clock seconds at each command: a difference of less than two
+// seconds comes from the clocks, not from the user.
 static bool same_state(const struct clock *now, uint64_t a, uint64_t b)
 {
 	uint64_t apart = a > b ? a - b : b - a;
@@ -74,8 +74,8 @@ struct net_planner {
 	struct overlay_tally *tally;
 };
 
-// An element as it shall be: its own expiry and the latest of all that contain it, after the commit and, for a new
-// element, before: one that is not yet in force must not hide a wider one that is.
+// An element as it shall be: its own expiry and the latest of all that contain it, after the commit
+// and, for a new element, before: one that is not yet in force must not hide a wider one that is.
 struct net_next {
 	struct net_element element;
 	const struct overlay_net *old; // NULL: it is new
@@ -132,7 +132,8 @@ static bool is_apart(const struct overlay_near *near, const struct overlay_want 
 	for (size_t c = 0; c < n; c++) {
 		uint8_t kind = change[c].kind;
 
-		// They are sorted: what contains this one and is not the last of its kind contains that one too.
+		// They are sorted: what contains this one and is not the last of its kind contains
+		// that one too.
 		if ((has[kind] && prefix_contains(&around[kind], &change[c].prefix)) ||
 		    near_inside(near, &change[c].prefix, kind))
 			return false;
@@ -162,7 +163,8 @@ static int plan_apart(struct net_planner *s, const struct overlay_want *change, 
 
 // ---- a walk through all -------------------------------------------------------------------------
 
-// The wider prefixes that contain the present one, widest first, each with the latest expiry so far.
+// The wider prefixes that contain the present one, widest first, each with the latest expiry so
+// far.
 struct overlay_around {
 	struct {
 		struct prefix prefix;
@@ -171,7 +173,8 @@ struct overlay_around {
 	size_t n;
 };
 
-// The latest expiry of the prefixes that contain p. Prefixes are sorted: a wider one precedes what it contains.
+// The latest expiry of the prefixes that contain p. Prefixes are sorted: a wider one precedes what
+// it contains.
 static uint64_t cover(struct overlay_around *a, const struct prefix *p)
 {
 	while (a->n && !prefix_contains(&a->at[a->n - 1].prefix, p))
@@ -361,7 +364,8 @@ static int add_near(void *ctx, const struct net_raw *raw)
 	return 0;
 }
 
-// From the elements that are there. On failure more bits than necessary are set, which does no harm.
+// From the elements that are there. On failure more bits than necessary are set, which does no
+// harm.
 static int rebuild_near(const struct instance *i, struct overlay_near *near, enum overlay_table t,
 			struct err *err)
 {
@@ -411,7 +415,8 @@ void nets_settle(const struct instance *i, enum overlay_table t, const struct ne
 
 // ---- recovery -----------------------------------------------------------------------------------
 
-// The element as it was before it was staged, and without an end that was committed; false: remove it.
+// The element as it was before it was staged, and without an end that was committed; false: remove
+// it.
 static bool restore(const struct instance *i, struct overlay_net *n)
 {
 	if (committed(i, n->epoch))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Stages, commits and recovers the prefixes of one family.
 //
-// A longest-prefix look-up finds one entry, so an entry of a prefix also carries the latest expiry of all wider
-// prefixes of its kind. A change of a /8 restages every entry inside it. Where no entry can be inside of a change, and
-// no other change around it, one look-up tells the expiry of the wider ones; else all are visited in order, wider
-// before narrower, with two stacks of the prefixes around the present one: as they are, and as they will be.
+// A longest-prefix look-up finds one entry, so an entry of a prefix also carries the latest expiry
+// of all wider prefixes of its kind. A change of a /8 restages every entry inside it. Where no
+// entry can be inside of a change, and no other change around it, one look-up tells the expiry of
+// the wider ones; else all are visited in order, wider before narrower, with two stacks of the
+// prefixes around the present one: as they are, and as they will be.
 #pragma once
 
 #include <stddef.h>
@@ -19,7 +20,8 @@ struct overlay_tally {
 	size_t expired; // of the removed: they had no effect any more
 	uint32_t more[OVERLAY_KINDS], fewer[OVERLAY_KINDS];
 };
-// One entry: until when it is in force, and shall be. *ret_until: the one to write; false: it stays as it is.
+// One entry: until when it is in force, and shall be. *ret_until: the one to write; false: it stays
+// as it is.
 bool overlay_tally(struct overlay_tally *t, uint8_t kind, const struct clock *now, uint64_t have,
 		   uint64_t want, uint64_t *ret_until);
 

@@ -166,7 +166,8 @@ static int inners_add(struct inners *i, uint32_t number, const char *name, size_
 	return 0;
 }
 
-// In one call: the kernel waits for a grace period at each, and where it is older than 6.8 for each element.
+// In one call: the kernel waits for a grace period at each, and where it is older than 6.8 for each
+// element.
 static int inners_publish(int outer, struct inners *i)
 {
 	uint32_t n = i->n;
@@ -427,8 +428,9 @@ static struct overlay_hits sum(const struct shards *s, struct spot at, uint64_t 
 struct overlay_hits slot_hits(const struct shards *s, struct spot at, uint64_t now,
 			      uint64_t *ret_heard)
 {
-	// Where a small counter was added to the big one meanwhile, it was read before or after that: once more. Packets
-	// without a small counter change the big one too, but not by so much.
+	// Where a small counter was added to the big one meanwhile, it was read before or after
+	// that: once more. Packets without a small counter change the big one too, but not by so
+	// much.
 	for (;;) {
 		uint64_t before = read_word(slot_word(s, at, OVERLAY_PACKETS));
 		struct overlay_hits hits = sum(s, at, now, ret_heard);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The shards of the overlay's hosts: arrays in the kernel that are mapped into memory, and their slots.
+// The shards of the overlay's hosts: arrays in the kernel that are mapped into memory, and their
+// slots.
 #pragma once
 
 #include <stdbool.h>
@@ -39,12 +40,14 @@ uint32_t line_numbers(const struct shards *s); // numbers from line to line
 // Maps a shard. 0 or -errno with err set.
 int shard_map(struct shards *s, uint32_t n, struct err *err);
 void shard_unmap(struct shards *s, uint32_t n);
-// Makes shards from..to-1 and publishes them; source: the shard whose expiries they will get, none if it has none.
+// Makes shards from..to-1 and publishes them; source: the shard whose expiries they will get, none
+// if it has none.
 int shards_make(struct shards *s, uint32_t from, uint32_t to, struct err *err);
 // Makes expiries for the shards that `needs` names and that have none.
 int shards_make_times(struct shards *s, const bool *needs, struct err *err);
 
-// A map like all shards of an instance, for the array of maps that is to have them. A descriptor, or -errno with err set.
+// A map like all shards of an instance, for the array of maps that is to have them. A descriptor,
+// or -errno with err set.
 int shard_template(bool six, uint32_t cpus, struct err *err);
 
 // Of mapped shards. A meta has no OVERLAY_META_MORE.
@@ -61,10 +64,12 @@ void line_set_more(struct shards *s, uint32_t shard, uint32_t line, bool more);
 uint64_t *slot_word(const struct shards *s, struct spot at, uint32_t region);
 uint64_t *slot_expiry(const struct shards *s, struct spot at, bool side);
 
-// The sum of a slot's counters; *ret_heard: the time of the newest small counter in its unit, 0: none. now: the same unit.
+// The sum of a slot's counters; *ret_heard: the time of the newest small counter in its unit, 0:
+// none. now: the same unit.
 struct overlay_hits slot_hits(const struct shards *s, struct spot at, uint64_t now,
 			      uint64_t *ret_heard);
-// Adds the counters of a slot that no packet uses to those of another one, which packets may use, and clears them.
+// Adds the counters of a slot that no packet uses to those of another one, which packets may use,
+// and clears them.
 void slot_fold(struct shards *s, struct spot from, struct spot to);
 // The same without another one.
 void slot_clear(struct shards *s, struct spot at);

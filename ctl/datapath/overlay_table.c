@@ -124,8 +124,8 @@ void net_raws_free(struct net_raws *raws)
 	vec_free(raws);
 }
 
-// Room for a batch. It must hold the fullest bucket of a hash, else the kernel returns ENOSPC, and the batch is asked
-// for again with more room.
+// Room for a batch. It must hold the fullest bucket of a hash, else the kernel returns ENOSPC, and
+// the batch is asked for again with more room.
 struct net_batch {
 	uint32_t room;
 	void *keys, *values;

@@ -59,10 +59,11 @@ int net_lookup(const struct instance *i, const struct prefix *p, uint8_t kind,
 // The narrowest one that contains it and is wider; the same codes.
 int net_lookup_wider(const struct instance *i, const struct prefix *p, uint8_t kind,
 		     struct overlay_net *ret, struct err *err);
-// Hands over each element, in the order of the map, a batch at a time. visit returns 0, or a code at which the reading
-// ends. 0, that code, or -errno with err set.
+// Hands over each element, in the order of the map, a batch at a time. visit returns 0, or a code
+// at which the reading ends. 0, that code, or -errno with err set.
 int nets_each(const struct instance *i, enum overlay_table t,
 	      int (*visit)(void *ctx, const struct net_raw *raw), void *ctx, struct err *err);
-// All elements, sorted by prefix_compare, then kind. The caller frees ret->at. 0 or -errno with err set.
+// All elements, sorted by prefix_compare, then kind. The caller frees ret->at. 0 or -errno with err
+// set.
 int nets_read(const struct instance *i, enum overlay_table t, struct net_raws *ret,
 	      struct err *err);

@@ -72,8 +72,9 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 	return 0;
 }
 
-// A program array accepts only programs of one type, fragment support and expected attach type. Under libxdp's
-// dispatcher the root program is an extension with expected attach type 0, so all programs have that.
+// A program array accepts only programs of one type, fragment support and expected attach type.
+// Under libxdp's dispatcher the root program is an extension with expected attach type 0, so all
+// programs have that.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i)
 {
 	struct bpf_program *program;

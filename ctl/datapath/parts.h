@@ -14,8 +14,8 @@
 #include "ctl/datapath/instance.h"
 #include "xdp/policy.skel.h"
 
-// The maps of the policy program that belong to a generation: X(SYMBOL, its name in xdp/ and in bpffs). The test
-// program has its own first and last one, and shares the others.
+// The maps of the policy program that belong to a generation: X(SYMBOL, its name in xdp/ and in
+// bpffs). The test program has its own first and last one, and shares the others.
 /* clang-format off */
 #define PART_MAPS(X) \
 	X(RODATA, rodata) \
@@ -34,8 +34,9 @@
 	X(EGRESS, egress) \
 	X(STAGES, stages)
 
-// Programs, and maps that only commands use: X(SYMBOL, "name in bpffs"). All after the first two exist only in some
-// generations: `general` if the first program is the short one, the others with services.
+// Programs, and maps that only commands use: X(SYMBOL, "name in bpffs"). All after the first two
+// exist only in some generations: `general` if the first program is the short one, the others with
+// services.
 #define PART_OTHERS(X) \
 	X(PROGRAM, "program") /* that root jumps to */ \
 	X(MARKERS, "markers") /* the values of ctl/datapath/markers.h */ \
@@ -53,8 +54,8 @@ enum part {
 	PARTS_NEEDED = PART_MARKERS + 1,
 };
 
-// A map that outlives the generation if the next one names it too: a dynamic set, the pins of a service, the table of
-// a rate.
+// A map that outlives the generation if the next one names it too: a dynamic set, the pins of a
+// service, the table of a rate.
 struct part_kept {
 	char *name;
 	int fd;
@@ -71,7 +72,8 @@ struct generation {
 	struct part_keeps sets, pins, rates;
 };
 
-// Folders of a generation with one file for each: its dynamic sets, the tables of its rates, the pins of its services.
+// Folders of a generation with one file for each: its dynamic sets, the tables of its rates, the
+// pins of its services.
 #define SETS_FOLDER    "dynamic"
 #define RATES_FOLDER   "rates"
 #define LB_PINS_FOLDER "flows"
@@ -87,7 +89,8 @@ void parts_keeps_free(struct part_keeps *list);
 // Pins the maps of a list in GENERATION_FOLDER/KIND/.
 int parts_pin(const char *generation_folder, const char *kind, const struct part_keeps *list,
 	      struct err *err);
-// Sets attach type and fragment support of the programs as the program array of the instance requires them.
+// Sets attach type and fragment support of the programs as the program array of the instance
+// requires them.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i);
 // Which programs are to be loaded beside the general one.
 void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances);
@@ -97,8 +100,8 @@ struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation
 int parts_first_program(const struct policy_bpf *skel);
 // After the load: makes the programs reach each other. 0 or -errno.
 int parts_link(const struct policy_bpf *skel);
-// The read-only data of its programs, of *ret_size bytes: the map has constants of the compiler after those of the struct.
-// The caller frees it. NULL with errno set.
+// The read-only data of its programs, of *ret_size bytes: the map has constants of the compiler
+// after those of the struct. The caller frees it. NULL with errno set.
 struct policy_bpf__rodata *parts_rodata(const struct generation *g, size_t *ret_size);
 // Redirected frames may leave by the device. It is not an error if the device no longer exists.
 int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err);

@@ -73,7 +73,8 @@ const char *probe_kernel_said(void)
 	return said;
 }
 
-// r1 = ctx; call bpf_xdp_get_buff_len; r0 = XDP_PASS; exit: it needs all that the programs of Weir need.
+// r1 = ctx; call bpf_xdp_get_buff_len; r0 = XDP_PASS; exit: it needs all that the programs of Weir
+// need.
 static int load_probe(void)
 {
 	static const struct bpf_insn insns[] = {
@@ -87,7 +88,8 @@ static int load_probe(void)
 			     &opts);
 }
 
-// Others were never tried: a machine may reorder writes too, lack a JIT compiler, or have the other byte order.
+// Others were never tried: a machine may reorder writes too, lack a JIT compiler, or have the other
+// byte order.
 int probe_machine(struct err *err)
 {
 	static const char *const known[] = {"x86_64", "aarch64"};

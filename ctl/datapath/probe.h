@@ -6,8 +6,9 @@
 
 #include "ctl/base/err.h"
 
-// Can Weir run here: the machine, the bpf system call, the privilege, and XDP with multi-buffer packets (5.18)?
-// 0 or -errno with err set (ERR_SYSTEM): another machine, no BPF, no privilege, kernel too old.
+// Can Weir run here: the machine, the bpf system call, the privilege, and XDP with multi-buffer
+// packets (5.18)? 0 or -errno with err set (ERR_SYSTEM): another machine, no BPF, no privilege,
+// kernel too old.
 int probe_kernel(struct err *err);
 // Only the machine.
 int probe_machine(struct err *err);
@@ -15,8 +16,8 @@ int probe_machine(struct err *err);
 // Are BPF programs compiled to machine code here? False also if they cannot be loaded.
 bool probe_jit(void);
 
-// libbpf and libxdp are silent unless `verbose`. The last reason that the kernel itself gives for a refusal
-// (netlink's extended acknowledgement) is kept for probe_kernel_said().
+// libbpf and libxdp are silent unless `verbose`. The last reason that the kernel itself gives for a
+// refusal (netlink's extended acknowledgement) is kept for probe_kernel_said().
 void probe_quiet(bool verbose);
 // "" when the kernel has given no reason since the last call.
 const char *probe_kernel_said(void);

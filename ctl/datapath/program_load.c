@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Loads the programs of a policy with a log of the verifier, whose last line is the reason of a refusal.
+// Loads the programs of a policy with a log of the verifier, whose last line is the reason of a
+// refusal.
 #include "ctl/datapath/program_load.h"
 
 #include <stdio.h>
@@ -28,7 +29,8 @@ static void add_log(char *log, struct err *err)
 	}
 }
 
-// libbpf writes it when the kernel refuses a program, and loads no other one after that: one is enough.
+// libbpf writes it when the kernel refuses a program, and loads no other one after that: one is
+// enough.
 static void set_log(const struct policy_bpf *skel, char *log, size_t size)
 {
 	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++)

@@ -7,10 +7,12 @@
 #include "ctl/base/err.h"
 #include "ctl/datapath/markers.h"
 
-// Loads an object of markers_open(), as markers_load(). The last words of the verifier become the hint of err.
+// Loads an object of markers_open(), as markers_load(). The last words of the verifier become the
+// hint of err.
 int program_load(struct policy_bpf *skel, const struct markers *markers, bool *ret_short,
 		 struct err *err);
 
-// Why the kernel refuses the short program, as a message contains it: "E2BIG (BPF program is too large)"; "": it does not.
+// Why the kernel refuses the short program, as a message contains it: "E2BIG (BPF program is too
+// large)"; "": it does not.
 typedef char program_refused[320];
 void program_refusal(const struct err *refusal, program_refused ret);

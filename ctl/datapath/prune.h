@@ -13,7 +13,7 @@ struct prune_records {
 	size_t n, bytes; // bytes: of a record
 };
 
-// The instructions of a program with all functions that it calls. Lines and functions follow those that remain. Jumps to
-// a jump lead to its end. Returns how many instructions remain.
+// The instructions of a program with all functions that it calls. Lines and functions follow those
+// that remain. Jumps to a jump lead to its end. Returns how many instructions remain.
 size_t prune(struct bpf_insn *insns, size_t n, struct prune_records *lines,
 	     struct prune_records *functions);

@@ -98,7 +98,8 @@ static struct rate_states states_of(struct policy_rule *rules, size_t n, enum ra
 	return states;
 }
 
-// Gives the states of a new policy the places that an old one has for them, and the others NO_PLACE.
+// Gives the states of a new policy the places that an old one has for them, and the others
+// NO_PLACE.
 static void inherit(struct rate_states *fresh, const struct rate_states *old)
 {
 	size_t at = 0;
@@ -113,7 +114,7 @@ static void inherit(struct rate_states *fresh, const struct rate_states *old)
 	}
 }
 
-// ---- words: of limits per rule, and of records ----------------------------------------------------
+// ---- words: of limits per rule, and of records --------------------------------------------------
 
 static int read_rules(const struct instance *i, uint32_t generation, struct policy_rule **ret,
 		      uint32_t *ret_n, struct err *err)
@@ -187,7 +188,7 @@ static int provide_words(const struct instance *i, enum rate_kind kind, struct r
 	return 0;
 }
 
-// ---- tables: of limits per address ----------------------------------------------------------------
+// ---- tables: of limits per address --------------------------------------------------------------
 
 static int new_table(const struct image_rule *about, uint32_t lines, int *ret_fd, struct err *err)
 {
@@ -248,7 +249,7 @@ static int provide_tables(const struct instance *i, uint32_t previous, const str
 	return 0;
 }
 
-// ---- all ------------------------------------------------------------------------------------------
+// ---- all ----------------------------------------------------------------------------------------
 
 // The states of one kind; old: those of the generation before.
 static int provide_kind(const struct instance *i, uint32_t previous, enum rate_kind kind,

@@ -31,7 +31,8 @@ enum reach_what {
 enum reach_what reach_what(const struct reach *r, uint32_t number);
 bool reach_holds(const struct reach *r, uint32_t number); // the policy does
 
-// Does the policy still treat the interface by the present name of its device? Not if the device was renamed after it
-// was attached, or after the policy was applied. about: of the same generation.
+// Does the policy still treat the interface by the present name of its device? Not if the device
+// was renamed after it was attached, or after the policy was applied. about: of the same
+// generation.
 bool reach_is_by_name(const struct reach *r, const struct generation_about *about, uint32_t number,
 		      const char *device);

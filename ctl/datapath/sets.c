@@ -18,8 +18,8 @@
 // A batch needs room for the longest chain of a bucket of the kernel's hash.
 #define BATCH 4096
 
-// The kernel gives the free elements of an LRU map to a CPU in batches of this size, and evicts others when a
-// batch is used up. With one more batch for each CPU, `max` addresses always fit.
+// The kernel gives the free elements of an LRU map to a CPU in batches of this size, and evicts
+// others when a batch is used up. With one more batch for each CPU, `max` addresses always fit.
 #define LRU_BATCH 128
 
 static char *sets_folder(const char *generation_folder)
@@ -67,7 +67,8 @@ static int copy_batch(void *context, const struct policy_set_key *keys,
 	return n && bpf_map_update_batch(*(int *)context, keys, values, &n, NULL) ? -errno : 0;
 }
 
-// The set of this name in generation folder `previous`, and its capacity. *ret_fd stays -1 if it does not exist.
+// The set of this name in generation folder `previous`, and its capacity. *ret_fd stays -1 if it
+// does not exist.
 static int open_previous(const char *previous, const char *name, int *ret_fd,
 			 uint32_t *ret_capacity, struct err *err)
 {
@@ -154,7 +155,8 @@ static int compare(const void *a, const void *b)
 	return prefix_compare(&x->prefix, &y->prefix);
 }
 
-// Rules change the set meanwhile: an address may be missing, and at most twice the size of the set is read.
+// Rules change the set meanwhile: an address may be missing, and at most twice the size of the set
+// is read.
 static int read_keys(int fd, const struct generation_about_set *set, struct set_addresses *ret)
 {
 	struct policy_set_key key, next, *at = NULL;

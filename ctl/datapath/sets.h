@@ -20,9 +20,10 @@ struct set_addresses {
 	size_t n, cap;
 };
 
-// The map of a dynamic set for a new generation: the one of generation folder `previous` (NULL: none) if that
-// has one of this name and size; else a new one, with the addresses of one of another size. Nothing is
-// pinned. Addresses that rules add between the copy and the switch are lost. 0 or -errno with err set.
+// The map of a dynamic set for a new generation: the one of generation folder `previous` (NULL:
+// none) if that has one of this name and size; else a new one, with the addresses of one of another
+// size. Nothing is pinned. Addresses that rules add between the copy and the switch are lost. 0 or
+// -errno with err set.
 int sets_provide(const char *previous, const char *name, uint32_t max, int *ret_fd,
 		 struct err *err);
 

@@ -95,7 +95,8 @@ static void set_first(const struct instance *i, uint32_t number, uint64_t word)
 	__atomic_store_n(&i->knobs->station[iface_index(number)], word, __ATOMIC_RELEASE);
 }
 
-// All stations, also the first ones: a frame may meet the knob before the change and the map after it.
+// All stations, also the first ones: a frame may meet the knob before the change and the map after
+// it.
 static int add_all(const struct instance *i, const struct stations *want, bool full[WEIR_IFACES],
 		   struct err *err)
 {

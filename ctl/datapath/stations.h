@@ -23,9 +23,9 @@ void stations_free(struct stations *s);
 
 // What the datapath was told, in no order. Interfaces that accept any frame have no station.
 int stations_read(const struct instance *i, struct stations *ret, struct err *err);
-// Tells the datapath. The first station of an interface is compared first. An interface without stations accepts every
-// frame, and so does one whose addresses find no room. An address that is both in the old and in the new list is
-// never missing in between. 0 or -errno with err set.
+// Tells the datapath. The first station of an interface is compared first. An interface without
+// stations accepts every frame, and so does one whose addresses find no room. An address that is
+// both in the old and in the new list is never missing in between. 0 or -errno with err set.
 int stations_write(const struct instance *i, const struct stations *want, struct err *err);
 // Do both have the same stations?
 bool stations_equal(const struct stations *a, const struct stations *b);

@@ -90,7 +90,8 @@ static int prepare(struct policy_bpf *skel, const struct instance *i, const stru
 	return i ? instance_share_maps(i, skel->obj) : 0;
 }
 
-// The programs of the test program are linked by an array of their own: those of the original would count.
+// The programs of the test program are linked by an array of their own: those of the original would
+// count.
 static int load(struct policy_bpf *skel, const struct instance *i, const struct generation *g,
 		bool has_short, bool *ret_short, struct err *err)
 {
@@ -118,7 +119,8 @@ static int open_way(struct test_program *t, const struct instance *i, const stru
 	return load(t->skel, i, g, has_short, ret_short, err);
 }
 
-// The short program has more to verify as a test program. Where the kernel refuses it, the general one answers alone.
+// The short program has more to verify as a test program. Where the kernel refuses it, the general
+// one answers alone.
 static int open_either(struct test_program *t, const struct instance *i, const struct generation *g,
 		       struct err *err)
 {

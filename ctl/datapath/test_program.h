@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A second program over the tables of a generation, which runs test packets and changes nothing.
 //
-// It takes 8 ms to make, and 30 on other machines. So that of a policy in force is pinned as gen/N/test, where commands
-// that only ask find it: its programs, the array by which they are linked, and its answer, which they take in turn.
+// It takes 8 ms to make, and 30 on other machines. So that of a policy in force is pinned as
+// gen/N/test, where commands that only ask find it: its programs, the array by which they are
+// linked, and its answer, which they take in turn.
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +22,8 @@ void test_program_pin(const struct test_program *t, const struct instance *i, ui
 // The one that is pinned. 0; -ENOENT: none is; or -errno with err set.
 int test_program_find(const struct instance *i, uint32_t generation, struct test_program **ret,
 		      struct err *err);
-// Why the kernel refuses the short program as a test program, so that only the general one answers; "": it does not.
+// Why the kernel refuses the short program as a test program, so that only the general one answers;
+// "": it does not.
 const char *test_program_refused(const struct test_program *t);
 void test_program_free(struct test_program *t);
 void test_program_cleanup(struct test_program **t);
@@ -40,7 +42,8 @@ struct test_result {
 	uint64_t slot_word; // see common/service.h
 	bool pinned;        // by a living pin
 	bool general;       // the general program has seen it
-	// As the packet leaves, unless it is dropped; of the test program, valid until the next run.
+	// As the packet leaves, unless it is dropped; of the test program, valid until the next
+	// run.
 	uint8_t *packet;
 	size_t length;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// libcurl, loaded by the first command that needs it: with the thirty libraries below it, it would take 5 ms of each
-// start, five times what `weir block` takes. Include this instead of curl/curl.h; the calls look the same.
+// libcurl, loaded by the first command that needs it: with the thirty libraries below it, it would
+// take 5 ms of each start, five times what `weir block` takes. Include this instead of curl/curl.h;
+// the calls look the same.
 #pragma once
 
 #define CURL_DISABLE_TYPECHECK // its macros do not allow what follows

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The socket interface of libcurl's multi handle, served by libevent (libcurl-multi(3), "MULTI_SOCKET").
+// The socket interface of libcurl's multi handle, served by libevent (libcurl-multi(3),
+// "MULTI_SOCKET").
 #include "ctl/net/curl_loop.h"
 
 #include <errno.h>
@@ -82,7 +83,8 @@ static void on_socket(evutil_socket_t fd, short what, void *ctx)
 	finish_all(loop);
 }
 
-// What libcurl wants to know about a socket; `own` is the event that curl_multi_assign has put there.
+// What libcurl wants to know about a socket; `own` is the event that curl_multi_assign has put
+// there.
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *own)
 {
 	struct curl_loop *loop = ctx;
@@ -151,8 +153,8 @@ struct event_base *curl_loop_base(const struct curl_loop *loop)
 	return loop->base;
 }
 
-// libcurl keeps what it has read only from a single file. It knows that of the system, unless it was built for a folder
-// alone.
+// libcurl keeps what it has read only from a single file. It knows that of the system, unless it
+// was built for a folder alone.
 void curl_trust(CURL *easy, const char *ca)
 {
 	const char *system_file = NULL;

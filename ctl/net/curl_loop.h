@@ -8,8 +8,8 @@
 struct event_base;
 struct curl_loop;
 
-// Called once for each transfer that ends by itself. It may start and stop transfers, and hand `easy` to
-// curl_easy_cleanup, but not free the loop.
+// Called once for each transfer that ends by itself. It may start and stop transfers, and hand
+// `easy` to curl_easy_cleanup, but not free the loop.
 typedef void curl_loop_done(void *ctx, CURL *easy, CURLcode code);
 
 // The event base stays the caller's and outlives *ret.
@@ -18,14 +18,15 @@ int curl_loop_new(struct event_base *base, struct curl_loop **ret, struct err *e
 void curl_loop_free(struct curl_loop *loop);
 struct event_base *curl_loop_base(const struct curl_loop *loop);
 
-// Which authorities issue the certificates that a transfer accepts: those in the file and no others, or (NULL) those of
-// the system. The file is read for each transfer; the system's, which take 40 ms, once an hour and loop.
+// Which authorities issue the certificates that a transfer accepts: those in the file and no
+// others, or (NULL) those of the system. The file is read for each transfer; the system's, which
+// take 40 ms, once an hour and loop.
 void curl_trust(CURL *easy, const char *ca);
 // It accepts any certificate, and reads no authorities.
 void curl_trust_all(CURL *easy);
 
-// Starts the transfer that `easy` describes. The handle stays the caller's: it may be changed or cleaned up in `done`
-// and after curl_loop_stop. CURLOPT_PRIVATE is used by the loop.
+// Starts the transfer that `easy` describes. The handle stays the caller's: it may be changed or
+// cleaned up in `done` and after curl_loop_stop. CURLOPT_PRIVATE is used by the loop.
 int curl_loop_start(struct curl_loop *loop, CURL *easy, curl_loop_done *done, void *ctx,
 		    struct err *err);
 // Ends a transfer without a call of `done`. One that has ended, or never started, is no error.

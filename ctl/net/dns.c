@@ -300,7 +300,8 @@ static int64_t patience_ms(const struct dns_resolver *r)
 	return channel_patience_ms(r->stubborn, channel_patience_ms(r->plain, left));
 }
 
-// A channel leaves out what is not its own: a socket that c-ares has closed meanwhile, and those of the other.
+// A channel leaves out what is not its own: a socket that c-ares has closed meanwhile, and those of
+// the other.
 static void process(const struct dns_resolver *r, int readable, int writable)
 {
 	ares_process_fd(r->plain, readable, writable);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads the search list of resolv.conf(5). c-ares has it too, but its later versions (1.34) do not return it.
+// Reads the search list of resolv.conf(5). c-ares has it too, but its later versions (1.34) do not
+// return it.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,8 @@
 
 enum { CONF_BYTES_MAX = 1024 * 1024 };
 
-// The words of the line's rest replace the list. "." is the root, in which each name is looked up anyway.
+// The words of the line's rest replace the list. "." is the root, in which each name is looked up
+// anyway.
 static void take_words(struct lines *l, struct dns_domains *d)
 {
 	dns_domains_free(d);

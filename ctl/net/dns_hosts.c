@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads the hosts file (hosts(5)) once for all names, because a name may be in several of its lines.
+// Reads the hosts file (hosts(5)) once for all names, because a name may be in several of its
+// lines.
 #include <stdlib.h>
 #include <string.h>
 

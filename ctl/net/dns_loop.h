@@ -8,11 +8,12 @@
 struct event_base;
 struct dns_ask;
 
-// Called once for each dns_ask_start() that dns_ask_stop() does not end, never from inside of dns_ask_start(). There is
-// an answer for each name; they are freed after the call.
+// Called once for each dns_ask_start() that dns_ask_stop() does not end, never from inside of
+// dns_ask_start(). There is an answer for each name; they are freed after the call.
 typedef void dns_ask_done(void *ctx, const struct dns_answer *answers, size_t n);
 
-// The names outlive the call of `done`; options may be NULL, and freed after the call. 0 or -errno with err set.
+// The names outlive the call of `done`; options may be NULL, and freed after the call. 0 or -errno
+// with err set.
 int dns_ask_start(struct event_base *base, const char *const *names, size_t n,
 		  const struct dns_options *options, dns_ask_done *done, void *ctx,
 		  struct dns_ask **ret, struct err *err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads an answer of a name server (RFC 1035 section 4): its addresses, and the CNAMEs that lead to them.
+// Reads an answer of a name server (RFC 1035 section 4): its addresses, and the CNAMEs that lead to
+// them.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -26,7 +26,8 @@ struct dns_resolver;
 // As dns_resolve(), but without waiting. 0 or -errno with err set.
 int dns_resolver_new(const char *const *names, size_t n, const struct dns_options *options,
 		     struct dns_answer *answers, struct dns_resolver **ret, struct err *err);
-// Works on what has come, and asks on. True: to be called again when dns_resolver_fd() is readable, or after *ret_ms.
+// Works on what has come, and asks on. True: to be called again when dns_resolver_fd() is readable,
+// or after *ret_ms.
 // False: each answer is there.
 bool dns_resolver_step(struct dns_resolver *r, int64_t *ret_ms);
 int dns_resolver_fd(const struct dns_resolver *r);
@@ -85,7 +86,7 @@ struct dns_domains {
 	VEC(char *) of; // without a final dot
 };
 
-// From LOCALDOMAIN of the environment, else from the file (NULL: /etc/resolv.conf), else the domain of this host:
-// resolv.conf(5). Empty if these have no list.
+// From LOCALDOMAIN of the environment, else from the file (NULL: /etc/resolv.conf), else the domain
+// of this host: resolv.conf(5). Empty if these have no list.
 void dns_domains_read(const char *resolv_conf, struct dns_domains *ret);
 void dns_domains_free(struct dns_domains *d);

@@ -43,8 +43,8 @@ static const struct driver drivers[] = {
 		.resets = true,
 	},
 	{
-		// A page of Xen without XDP_PACKET_HEADROOM. Without feature-xdp-headroom, xennet_xdp_set() does
-		// nothing and returns 0.
+		// A page of Xen without XDP_PACKET_HEADROOM. Without feature-xdp-headroom,
+		// xennet_xdp_set() does nothing and returns 0.
 		.name = "vif",
 		.known_as = "xen-netfront",
 		.since = "5.9",
@@ -76,7 +76,8 @@ static const struct driver drivers[] = {
 		.resets = true,
 	},
 	{
-		// mlx5e_xdp_max_mtu(). mlx5e_xdp_xmit() takes the channel with the number of the CPU.
+		// mlx5e_xdp_max_mtu(). mlx5e_xdp_xmit() takes the channel with the number of the
+		// CPU.
 		.name = "mlx5_core",
 		.known_as = "mlx5",
 		.since = "4.9",
@@ -88,8 +89,8 @@ static const struct driver drivers[] = {
 		.resets = true,
 	},
 	{
-		// 3 kB without I40E_PACKET_HDR_PAD, 26 bytes. i40e_xdp_xmit() takes the queue with the number of the
-		// CPU.
+		// 3 kB without I40E_PACKET_HDR_PAD, 26 bytes. i40e_xdp_xmit() takes the queue with
+		// the number of the CPU.
 		.name = "i40e",
 		.known_as = "",
 		.since = "4.13",

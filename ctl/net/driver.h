@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What is known of drivers in native mode that they do not report: one row for each.
 //
-// `weir doctor --drivers` prints the table, and docs/kernels.md has it too (tests/lab/test_doctor.py compares them).
-// The rows of tested drivers were found by sending frames (tests/vm/drivers, tests/lab), the others in the sources
-// of Linux up to 6.18.
+// `weir doctor --drivers` prints the table, and docs/kernels.md has it too
+// (tests/lab/test_doctor.py compares them). The rows of tested drivers were found by sending frames
+// (tests/vm/drivers, tests/lab), the others in the sources of Linux up to 6.18.
 #pragma once
 
 #include <stdbool.h>
@@ -65,7 +65,8 @@ struct driver {
 	enum driver_tags tags;
 	enum driver_redirect redirect;
 	enum driver_runs runs;
-	bool resets; // the link or the queues at attach and detach: frames are lost for up to some seconds
+	// the link or the queues at attach and detach: frames are lost for up to some seconds
+	bool resets;
 };
 
 // All rows, in the order in which they are printed.

@@ -170,7 +170,8 @@ static bool has(const char *counter, const char *word)
 	return strcasestr(counter, word) != NULL;
 }
 
-// A veth counts a redirect that failed where the frame came in, with frames there was no memory for.
+// A veth counts a redirect that failed where the frame came in, with frames there was no memory
+// for.
 bool ethtool_counts_lost(const char *driver, const char *counter)
 {
 	if (!has(counter, "xdp"))

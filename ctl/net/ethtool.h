@@ -22,8 +22,8 @@ struct ethtool {
 // ETHTOOL_UNKNOWN, never an error.
 int ethtool_get(const char *ifname, struct ethtool *ret, struct err *err);
 
-// Frames that XDP was to send and that the driver lost, by its statistics, since the device exists. Nothing else
-// tells of them: to the kernel a verdict is where XDP ends.
+// Frames that XDP was to send and that the driver lost, by its statistics, since the device exists.
+// Nothing else tells of them: to the kernel a verdict is where XDP ends.
 struct ethtool_lost {
 	bool known; // the driver counts them
 	uint64_t frames;
@@ -32,8 +32,8 @@ struct ethtool_lost {
 
 // 0 or -errno; a driver without such statistics is no error.
 int ethtool_lost(const char *ifname, struct ethtool_lost *ret);
-// The pure part: does this statistic count such frames? Not what a program has dropped by its verdict,
-// which many drivers call "xdp_drop".
+// The pure part: does this statistic count such frames? Not what a program has dropped by its
+// verdict, which many drivers call "xdp_drop".
 bool ethtool_counts_lost(const char *driver, const char *counter);
 
 // Header-data split ("TCP data split" of ethtool -g), by generic netlink (Linux 5.17).

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Transfers of libcurl that end in a text, or in a sentence that says why not.
 //
-// A fetch is a chain of hops: to the URL, and to where each redirect leads. A hop asks our resolver for the host, since
-// libcurl would do that in a thread and knows nothing of --resolver, and hands libcurl the addresses.
+// A fetch is a chain of hops: to the URL, and to where each redirect leads. A hop asks our resolver
+// for the host, since libcurl would do that in a thread and knows nothing of --resolver, and hands
+// libcurl the addresses.
 #include "ctl/net/fetch.h"
 
 #include <arpa/inet.h>
@@ -30,14 +31,16 @@ enum {
 	CONNECT_MS = 10000,
 	HEADER_MAX = 1024,  // bytes of an ETag or a time that is kept
 	PAGE_MAX = 1 << 20, // of an error, which is not read
-	// libcurl reads so much a hundred times in a turn of the loop, and gzip may make a hundred times as much of it.
+	// libcurl reads so much a hundred times in a turn of the loop, and gzip may make a hundred
+	// times as much of it.
 	READ_BYTES = 1024,
 	PATIENCE_S = 2, // until who waits learns for what,
 	AGAIN_S = 10,   // and once more
 };
 
-// How near to this host an address is. A redirect leads no nearer than to where it came from, or a server of a feed could
-// send requests to a service that listens for this host only, or for its link (server-side request forgery, CWE-918).
+// How near to this host an address is. A redirect leads no nearer than to where it came from, or a
+// server of a feed could send requests to a service that listens for this host only, or for its
+// link (server-side request forgery, CWE-918).
 enum nearness { NEAR_NOTHING, NEAR_LINK, NEAR_HOST };
 
 struct fetch {
@@ -112,7 +115,7 @@ void fetch_cancel(struct fetch *f)
 	fetch_free(f);
 }
 
-// ---- how near it may go -----------------------------------------------------------------------------
+// ---- how near it may go -------------------------------------------------------------------------
 
 static enum nearness nearness_of(const struct addr *mapped)
 {
@@ -130,7 +133,8 @@ static struct addr address_of(const struct sockaddr *to)
 	return addr_from_v6(((const struct sockaddr_in6 *)to)->sin6_addr.s6_addr);
 }
 
-// Sees the address itself, however the URL has it: as a name, or as 0x7f.1. What a proxy connects to is up to the proxy.
+// Sees the address itself, however the URL has it: as a name, or as 0x7f.1. What a proxy connects
+// to is up to the proxy.
 static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *to)
 {
 	struct fetch *f = ctx;
@@ -155,7 +159,7 @@ static enum nearness was_near(const struct fetch *f)
 	return nearness_of(&addr);
 }
 
-// ---- what comes -----------------------------------------------------------------------------------
+// ---- what comes ---------------------------------------------------------------------------------
 
 // The value of a header line if it is that header; allocated.
 static bool take_header(const char *line, size_t len, const char *name, char **ret)
@@ -210,7 +214,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 	return fetch_body_add(f->body, data, size * n) ? 0 : size * n;
 }
 
-// ---- the end --------------------------------------------------------------------------------------
+// ---- the end ------------------------------------------------------------------------------------
 
 static int errno_of(CURLcode code)
 {
@@ -288,7 +292,7 @@ static void end(struct fetch *f)
 	done(caller, &result);
 }
 
-// ---- a hop ----------------------------------------------------------------------------------------
+// ---- a hop --------------------------------------------------------------------------------------
 
 static bool is_https(const char *url)
 {
@@ -424,7 +428,7 @@ static void on_done(void *ctx, CURL *easy, CURLcode code)
 	end(f);
 }
 
-// ---- the request ----------------------------------------------------------------------------------
+// ---- the request --------------------------------------------------------------------------------
 
 static void add_header(struct fetch *f, const char *name, const char *value)
 {
@@ -455,7 +459,8 @@ static void set_options(struct fetch *f, const struct fetch_request *r)
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
 	curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); // fetch_url.c has decided
-	// The next fetch is an hour away: no idle connection, and the certificate is checked each time.
+	// The next fetch is an hour away: no idle connection, and the certificate is checked each
+	// time.
 	curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "weir");
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, f->headers);
@@ -502,7 +507,7 @@ int fetch_start(struct curl_loop *loop, const struct fetch_request *r, fetch_don
 	return code;
 }
 
-// ---- all at once ----------------------------------------------------------------------------------
+// ---- all at once --------------------------------------------------------------------------------
 
 struct all {
 	struct event_base *base;

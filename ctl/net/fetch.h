@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fetches a text over HTTP or HTTPS: conditional, bounded in size, time and redirects, certificates checked. A proxy of
-// the environment is used (libcurl-env(3)).
+// Fetches a text over HTTP or HTTPS: conditional, bounded in size, time and redirects, certificates
+// checked. A proxy of the environment is used (libcurl-env(3)).
 #pragma once
 
 #include <stdbool.h>
@@ -52,7 +52,7 @@ int fetch_start(struct curl_loop *loop, const struct fetch_request *request, fet
 // Ends it without a call of `done`.
 void fetch_cancel(struct fetch *f);
 
-// Fetches n texts side by side and waits for them. 0, results[i] filled, or -errno with err set: no transfer could
-// start.
+// Fetches n texts side by side and waits for them. 0, results[i] filled, or -errno with err set: no
+// transfer could start.
 int fetch_all(const struct fetch_request *requests, size_t n, struct fetch_result *results,
 	      struct err *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Collects a text, with zlib where it is packed (RFC 1952): the answer (Content-Encoding), the file itself (list.gz), or
-// both.
+// Collects a text, with zlib where it is packed (RFC 1952): the answer (Content-Encoding), the file
+// itself (list.gz), or both.
 #include "ctl/net/fetch_body.h"
 
 #include <errno.h>

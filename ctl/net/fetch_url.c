@@ -52,7 +52,7 @@ const char *fetch_url_problem(const char *url)
 	return NULL;
 }
 
-// ---- the proxy ------------------------------------------------------------------------------------
+// ---- the proxy ----------------------------------------------------------------------------------
 
 static const char *environment(const char *lower, const char *upper)
 {
@@ -102,7 +102,7 @@ static const char *proxy_of(const char *scheme, const char *host)
 	return proxy && !goes_directly(host) ? proxy : NULL;
 }
 
-// ---- hosts ----------------------------------------------------------------------------------------
+// ---- hosts --------------------------------------------------------------------------------------
 
 static bool is_address(const char *host)
 {
@@ -185,7 +185,7 @@ struct curl_slist *fetch_hosts_addresses(const struct fetch_hosts *h,
 	return list;
 }
 
-// ---- redirects ------------------------------------------------------------------------------------
+// ---- redirects ----------------------------------------------------------------------------------
 
 static bool same_part(CURLU *a, CURLU *b, CURLUPart which)
 {

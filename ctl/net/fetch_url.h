@@ -7,7 +7,8 @@
 #include "ctl/net/curl_calls.h"
 #include "ctl/net/dns.h"
 
-// The host names whose addresses a transfer needs: of the server, or of the proxy that the environment names.
+// The host names whose addresses a transfer needs: of the server, or of the proxy that the
+// environment names.
 struct fetch_hosts {
 	char *proxy; // NULL: none
 	char *names[2], *ports[2];
@@ -17,11 +18,13 @@ struct fetch_hosts {
 // Of a valid URL.
 struct fetch_hosts fetch_hosts_of(const char *url);
 void fetch_hosts_free(struct fetch_hosts *h);
-// The addresses in the form of CURLOPT_RESOLVE, for answers without an error; the caller frees the list.
+// The addresses in the form of CURLOPT_RESOLVE, for answers without an error; the caller frees the
+// list.
 struct curl_slist *fetch_hosts_addresses(const struct fetch_hosts *h,
 					 const struct dns_answer *answers);
 
-// Where the answer of a server leads; the caller frees it. The user and password of `from` stay on the same server.
+// Where the answer of a server leads; the caller frees it. The user and password of `from` stay on
+// the same server.
 char *fetch_redirect(const char *from, const char *to);
 // "https://example.net", of a URL that may have secrets after that; the caller frees it.
 char *fetch_url_origin(const char *url);

@@ -102,7 +102,8 @@ static const char *what(enum geo_kind kind)
 	return kind == GEO_COUNTRY ? "countries" : "autonomous systems";
 }
 
-// Opens the first database that has values of this kind. A damaged one before it is the error where no other fits.
+// Opens the first database that has values of this kind. A damaged one before it is the error where
+// no other fits.
 static int open_first(const struct geo_paths *paths, enum geo_kind kind, struct geo_tree *ret,
 		      struct err *err)
 {

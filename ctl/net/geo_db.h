@@ -15,8 +15,9 @@ struct geo_ranges {
 	char *source; // the file
 };
 
-// Where databases are, for the whole process: files and folders with commas between them. NULL: /var/lib/GeoIP and
-// /usr/share/GeoIP. Of several databases that fit, the first one by this order, and in a folder by name, is used.
+// Where databases are, for the whole process: files and folders with commas between them. NULL:
+// /var/lib/GeoIP and /usr/share/GeoIP. Of several databases that fit, the first one by this order,
+// and in a folder by name, is used.
 void geo_db_use(const char *paths);
 const char *geo_db_used(void); // what it was called with
 // The files that geo_find would open. The caller frees them.
@@ -28,7 +29,7 @@ int geo_db_files(struct geo_paths *ret, struct err *err);
 void geo_db_patterns(struct geo_paths *ret);
 void geo_paths_free(struct geo_paths *paths);
 
-// Fills ret[i] for wanted[i]; each database is read once. 0, or -errno with err set and ret empty: no database has
-// such records, or it is damaged.
+// Fills ret[i] for wanted[i]; each database is read once. 0, or -errno with err set and ret empty:
+// no database has such records, or it is damaged.
 int geo_find(const struct geo *wanted, size_t n, struct geo_ranges *ret, struct err *err);
 void geo_ranges_free(struct geo_ranges *ranges, size_t n);

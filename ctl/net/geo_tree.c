@@ -16,7 +16,7 @@ enum {
 	VALUE_MAX = 31,      // bytes of a value that is read
 };
 
-// ---- records --------------------------------------------------------------------------------------
+// ---- records ------------------------------------------------------------------------------------
 
 // Where publishers put the value: MaxMind and DB-IP first, then IPinfo.
 static const char *const country_paths[][3] = {
@@ -57,7 +57,8 @@ static bool read_value(enum geo_kind kind, const MMDB_entry_data_s *data, struct
 	}
 }
 
-// The country or number of a record; a record without one leaves *ret as it is. -EBADMSG: the record is damaged.
+// The country or number of a record; a record without one leaves *ret as it is. -EBADMSG: the
+// record is damaged.
 static int read_record(MMDB_entry_s *entry, enum geo_kind kind, struct geo *ret)
 {
 	const char *const(*paths)[3] = kind == GEO_COUNTRY ? country_paths : asn_paths;
@@ -76,7 +77,7 @@ static int read_record(MMDB_entry_s *entry, enum geo_kind kind, struct geo *ret)
 	return 0;
 }
 
-// ---- what is wanted -------------------------------------------------------------------------------
+// ---- what is wanted -----------------------------------------------------------------------------
 
 // Which of the wanted ones a record is, by its place in the file: many prefixes share a record.
 struct memo {
@@ -151,7 +152,7 @@ static int index_of_record(struct walk *w, MMDB_entry_s *entry, uint32_t *ret)
 	return 0;
 }
 
-// ---- the tree -------------------------------------------------------------------------------------
+// ---- the tree -----------------------------------------------------------------------------------
 
 static struct prefix parent_of(const struct prefix *p)
 {
@@ -201,7 +202,8 @@ static int walk_side(struct walk *w, uint64_t record, uint8_t type, MMDB_entry_s
 	case MMDB_RECORD_TYPE_DATA:
 		return take_record(w, entry, at);
 	case MMDB_RECORD_TYPE_SEARCH_NODE:
-		// IPv4 has a walk of its own; trees over IPv6 also have it below ::ffff:0:0/96, 2002::/16 and others.
+		// IPv4 has a walk of its own; trees over IPv6 also have it below ::ffff:0:0/96,
+		// 2002::/16 and others.
 		if (at->addr.family == 6 && db->ipv4_start_node.netmask == IPV4_DEPTH &&
 		    record == db->ipv4_start_node.node_value)
 			return 0;
@@ -288,7 +290,7 @@ int geo_tree_walk(struct geo_tree *t, enum geo_kind kind, const struct geo *want
 	return run(&w, err);
 }
 
-// ---- the file -------------------------------------------------------------------------------------
+// ---- the file -----------------------------------------------------------------------------------
 
 static int refuse_file(const char *path, int status, struct err *err)
 {

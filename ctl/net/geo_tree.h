@@ -15,7 +15,8 @@ struct geo_tree {
 // 0 or -errno with err set.
 int geo_tree_open(const char *path, struct geo_tree *ret, struct err *err);
 void geo_tree_close(struct geo_tree *t);
-// Does one of its first records have a value of this kind? -errno with err set: the tree is damaged.
+// Does one of its first records have a value of this kind? -errno with err set: the tree is
+// damaged.
 int geo_tree_has(struct geo_tree *t, enum geo_kind kind, bool *ret, struct err *err);
 // Adds the prefixes of wanted[i] to ret[i], for those of this kind. 0 or -errno with err set.
 int geo_tree_walk(struct geo_tree *t, enum geo_kind kind, const struct geo *wanted, size_t n,

@@ -32,7 +32,8 @@ struct link {
 	enum link_xdp xdp_mode;
 	uint32_t xdp_prog_id; // program the link shows (native, generic or hw), 0 none
 	uint32_t rx_queues, tx_queues;
-	// Bytes up to which the kernel merges received packets; 0: unknown (before 5.19, before 6.3).
+	// Bytes up to which the kernel merges received packets; 0: unknown (before 5.19, before
+	// 6.3).
 	uint32_t gro_max, gro_max4;                // IPv4 by gro_max4 if known, IPv6 by gro_max
 	uint64_t rx_packets, rx_bytes, rx_dropped; // IFLA_STATS64
 };
@@ -44,10 +45,11 @@ uint32_t link_big_tcp(const struct link *l);
 // from the names that exist) when it is not there; other -errno as ERR_SYSTEM.
 int link_get(const char *name, struct link *ret, struct err *err);
 int link_get_by_index(uint32_t index, struct link *ret, struct err *err);
-// The interface in one RTM_NEWLINK message (its driver is left empty). false: the message is another.
+// The interface in one RTM_NEWLINK message (its driver is left empty). false: the message is
+// another.
 bool link_from_message(const struct nlmsghdr *nlh, struct link *ret);
 // All interfaces in order of their index; the caller frees *ret.
 int link_list(struct link **ret, size_t *ret_n, struct err *err);
-// The same without drivers, each of which is a question of its own, and cheaper for the kernel, which leaves out the
-// counters of IPv6.
+// The same without drivers, each of which is a question of its own, and cheaper for the kernel,
+// which leaves out the counters of IPv6.
 int link_list_bare(struct link **ret, size_t *ret_n, struct err *err);

@@ -25,8 +25,9 @@ struct lookup {
 	uint32_t mtu;        // of the route, with what path MTU discovery has learned; 0: unknown
 };
 
-// In the current network namespace. 0, or the kernel's -errno, without a message: -ENETUNREACH: no route;
-// -EHOSTUNREACH, -EACCES, -EINVAL: an IPv4 route of type unreachable, prohibit, blackhole. Of a route with several next hops the kernel picks one.
+// In the current network namespace. 0, or the kernel's -errno, without a message: -ENETUNREACH: no
+// route; -EHOSTUNREACH, -EACCES, -EINVAL: an IPv4 route of type unreachable, prohibit, blackhole.
+// Of a route with several next hops the kernel picks one.
 int lookup_route(const struct addr *dest, struct lookup *ret);
 
 // The answer in one RTM_NEWROUTE message. false: the message is another, or damaged.

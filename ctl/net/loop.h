@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Events of a loop whose callbacks are measured: the loop does nothing else while one runs, so each has to be short.
+// Events of a loop whose callbacks are measured: the loop does nothing else while one runs, so each
+// has to be short.
 //
-// libevent 2.1 has no hook before and after a callback. So events are made here, and a callback that libevent calls for
-// something else (a request, a connection) is a span. What libevent itself does for a client is at most 16 KiB of reading,
-// parsing or writing at a time, and is not measured. The time is processor time, so it does not depend on other
-// processes.
+// libevent 2.1 has no hook before and after a callback. So events are made here, and a callback
+// that libevent calls for something else (a request, a connection) is a span. What libevent itself
+// does for a client is at most 16 KiB of reading, parsing or writing at a time, and is not
+// measured. The time is processor time, so it does not depend on other processes.
 #pragma once
 
 #include <event2/event.h>

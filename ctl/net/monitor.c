@@ -53,7 +53,8 @@ static int join(struct mnl_socket *nl)
 		if (mnl_socket_setsockopt(nl, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
 			return -errno;
 	}
-	// More than net.core.rmem_max needs CAP_NET_ADMIN; with the usual size more is lost, and told.
+	// More than net.core.rmem_max needs CAP_NET_ADMIN; with the usual size more is lost, and
+	// told.
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	return 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What changes in the network, as the kernel announces it: links, neighbours, routes, addresses (rtnetlink multicast).
+// What changes in the network, as the kernel announces it: links, neighbours, routes, addresses
+// (rtnetlink multicast).
 //
-// A change is a reason to look, not an answer: messages may be lost, and the answers of the other files of this room
-// may be newer than a message.
+// A change is a reason to look, not an answer: messages may be lost, and the answers of the other
+// files of this room may be newer than a message.
 #pragma once
 
 #include "ctl/base/addr.h"
@@ -32,7 +33,7 @@ void monitor_close(struct monitor *m);
 // For poll: readable when there are events.
 int monitor_fd(const struct monitor *m);
 
-// Visits the events that have come, without waiting. -ENOBUFS: some were lost, so anything may have changed; those that
-// are left come with the next call. 0 or another -errno.
+// Visits the events that have come, without waiting. -ENOBUFS: some were lost, so anything may have
+// changed; those that are left come with the next call. 0 or another -errno.
 int monitor_read(struct monitor *m, void (*visit)(const struct monitor_event *e, void *ctx),
 		 void *ctx);

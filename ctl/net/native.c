@@ -97,7 +97,8 @@ static enum native_headroom read_key(int fd, const char *folder, const char *key
 	return code || !strcmp(value, "0") ? HEADROOM_NO : HEADROOM_YES;
 }
 
-// The backend offers it, and once a program is attached both have agreed on it. node: "device/vif/0".
+// The backend offers it, and once a program is attached both have agreed on it. node:
+// "device/vif/0".
 static enum native_headroom ask_xen(int fd, const char *node, bool attached)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/backend", node);
@@ -117,8 +118,9 @@ static enum native_headroom read_headroom(const struct link *link)
 
 	if (!read_device(link, "nodename", node))
 		return HEADROOM_UNKNOWN;
+	// the other end, in the host: it has no native mode, and refuses it
 	if (strncmp(node, "device/", strlen("device/")) != 0)
-		return HEADROOM_YES; // the other end, in the host: it has no native mode, and refuses it
+		return HEADROOM_YES;
 	if ((fd = xenstore_open()) < 0)
 		return HEADROOM_UNKNOWN;
 	return ask_xen(fd, node, native_carries(link));

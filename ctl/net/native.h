@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a device reports that decides whether native mode works on it; net/driver has what it does not report.
+// What a device reports that decides whether native mode works on it; net/driver has what it does
+// not report.
 #pragma once
 
 #include <stdbool.h>
@@ -30,6 +31,7 @@ struct native_facts {
 // Asks ethtool, netlink, /sys and XenStore. What they do not tell is 0, false or unknown.
 void native_facts(const struct link *link, struct native_facts *ret);
 
-// Does the driver send what is redirected to its device only while that carries a program in native mode?
+// Does the driver send what is redirected to its device only while that carries a program in native
+// mode?
 bool native_sends_with_program(const char *driver);
 bool native_carries(const struct link *link);

@@ -15,7 +15,8 @@
 #include "ctl/net/netlink.h"
 
 enum {
-	// An answer on the link takes less than a millisecond; the table is read again ever more rarely.
+	// An answer on the link takes less than a millisecond; the table is read again ever more
+	// rarely.
 	POLL_FIRST_MS = 1,
 	POLL_MAX_MS = 32,
 };
@@ -153,7 +154,8 @@ static int ask(const struct neigh *n, struct err *err)
 	return code ? cannot_ask(n, code, err) : 0;
 }
 
-// Confirmed entries stay as they are: NTF_USE would make permanent ones mortal. A gateway of many is asked once.
+// Confirmed entries stay as they are: NTF_USE would make permanent ones mortal. A gateway of many
+// is asked once.
 static int ask_all(const struct neigh *wanted, size_t n, struct err *err)
 {
 	int code;

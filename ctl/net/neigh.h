@@ -25,14 +25,14 @@ struct neigh {
 	uint8_t mac[6];
 };
 
-// The neighbour in one RTM_NEWNEIGH message, or RTM_DELNEIGH (state NEIGH_NONE). false: the message is another, or of no use (another
-// family, a hardware address that is not six bytes long).
+// The neighbour in one RTM_NEWNEIGH message, or RTM_DELNEIGH (state NEIGH_NONE). false: the message
+// is another, or of no use (another family, a hardware address that is not six bytes long).
 bool neigh_from_message(const struct nlmsghdr *nlh, struct neigh *ret);
 
 // Fills in state, stale and mac of the n neighbours whose ifindex and addr are set; duplicates are
 // allowed. Unknown neighbours are asked for all at once (RTM_NEWNEIGH with NTF_USE: the kernel asks
-// without a packet to send, whatever filters are set). The function waits until the last one has answered
-// or failed, at most wait_ms for all together. Stale neighbours are asked for, but not waited for. 0 also
-// when some have not answered: see their state. -errno with err set: the kernel did not list or ask
-// (-ENOBUFS: its table is full).
+// without a packet to send, whatever filters are set). The function waits until the last one has
+// answered or failed, at most wait_ms for all together. Stale neighbours are asked for, but not
+// waited for. 0 also when some have not answered: see their state. -errno with err set: the kernel
+// did not list or ask (-ENOBUFS: its table is full).
 int neigh_resolve(struct neigh *wanted, size_t n, uint32_t wait_ms, struct err *err);

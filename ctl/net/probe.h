@@ -27,8 +27,8 @@ struct probe_spec {
 	uint16_t port;
 	struct addr source; // family 0: as the kernel chooses
 	const char *device; // NULL: as the kernel chooses
-	// Makes the socket for a connection to `port`: SOCK_STREAM or SOCK_DGRAM, not blocking, bound. A descriptor or
-	// -errno. NULL: as usual. Not with source or device.
+	// Makes the socket for a connection to `port`: SOCK_STREAM or SOCK_DGRAM, not blocking,
+	// bound. A descriptor or -errno. NULL: as usual. Not with source or device.
 	int (*open)(void *ctx, uint16_t port, int type);
 	void *open_ctx;
 	uint32_t timeout_ms;
@@ -48,13 +48,14 @@ struct probe_spec {
 
 struct probe_result {
 	bool good;
-	bool unknown; // not good, but for lack of something on this host: it says nothing of the server
+	// not good, but for lack of something on this host: it says nothing of the server
+	bool unknown;
 	uint32_t took_us;
 	char why[96]; // not good: "connection refused", "status 500"
 };
 
-// Called once for each probe_start() that probe_stop() does not end, never from inside of probe_start(). It may start
-// the probe again or free it.
+// Called once for each probe_start() that probe_stop() does not end, never from inside of
+// probe_start(). It may start the probe again or free it.
 typedef void probe_done(void *ctx, const struct probe_result *result);
 
 // The loop stays the caller's and outlives *ret. 0 or -errno with err set.

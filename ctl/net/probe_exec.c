@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Probes by a program: it exits with status 0. It runs in a process group of its own, which ends with it.
+// Probes by a program: it exits with status 0. It runs in a process group of its own, which ends
+// with it.
 #include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Probes by http and https: one request over a new connection; its status and the first bytes of its body are judged.
+// Probes by http and https: one request over a new connection; its status and the first bytes of
+// its body are judged.
 #include <errno.h>
 #include <openssl/x509_vfy.h>
 #include <stdio.h>
@@ -23,7 +24,8 @@ static const char *bracketed(const struct addr *a, bracket_text buf)
 	return buf;
 }
 
-// The name in the URL, which TLS asks for and verifies; without the port that a Host header may have.
+// The name in the URL, which TLS asks for and verifies; without the port that a Host header may
+// have.
 static char *name_of(const struct probe_spec *s)
 {
 	bracket_text address;

@@ -50,8 +50,9 @@ struct probe {
 	struct probe **link; // NULL: it does not wait
 };
 
-// A kind of probe. start: 0; else the probe ends with `result.why`, set by probe_fail(). stop frees what start has
-// made, and may find half of it. free: what is kept between two starts; NULL: nothing.
+// A kind of probe. start: 0; else the probe ends with `result.why`, set by probe_fail(). stop frees
+// what start has made, and may find half of it. free: what is kept between two starts; NULL:
+// nothing.
 struct probe_form {
 	int (*start)(struct probe *p);
 	void (*stop)(struct probe *p);
@@ -70,8 +71,8 @@ void probe_fail_time(struct probe *p);
 // Begins `timeout_ms` anew, for a program that has waited.
 void probe_restart_clock(struct probe *p);
 
-// A non-blocking socket that comes from the source and leaves by the device of the spec, connected or connecting. 0 and
-// p->fd; else a failed probe.
+// A non-blocking socket that comes from the source and leaves by the device of the spec, connected
+// or connecting. 0 and p->fd; else a failed probe.
 int probe_connect(struct probe *p, int type);
 // Waits for p->fd. 0; else a failed probe.
 int probe_wait(struct probe *p, short what, event_callback_fn ready);

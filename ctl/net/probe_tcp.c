@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Probes by tcp: the connection is established. It is reset, so that neither side has to wait for its end.
+// Probes by tcp: the connection is established. It is reset, so that neither side has to wait for
+// its end.
 #include <errno.h>
 #include <sys/socket.h>
 

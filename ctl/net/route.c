@@ -154,7 +154,8 @@ static void sort_once(struct prefixes *p)
 	p->found.n = kept;
 }
 
-// Addresses have local routes of their own, but those of IPv6 not while they are checked for duplicates.
+// Addresses have local routes of their own, but those of IPv6 not while they are checked for
+// duplicates.
 int route_own_prefixes(struct prefix **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP(prefixes_cleanup) struct prefixes all = {0};

@@ -450,8 +450,9 @@ static uint32_t read_id(uint32_t pid, const char *file, const char *word)
 	return num_parse_u32(at, strcspn(at, "\t\n"), 0, NO_ID - 1, &id) ? NO_ID : id;
 }
 
-// Before a login sshd runs as root, and its child as the user `sshd`. A process below it that is somebody else's, or an
-// id of a login that the daemon does not have (pam_loginuid(8)), shows a login without a command: ssh -N, ssh -W, sftp.
+// Before a login sshd runs as root, and its child as the user `sshd`. A process below it that is
+// somebody else's, or an id of a login that the daemon does not have (pam_loginuid(8)), shows a
+// login without a command: ssh -N, ssh -W, sftp.
 static bool is_login(const struct process *daemon, const struct process *child)
 {
 	const struct passwd *waiting = getpwnam("sshd");

@@ -11,21 +11,22 @@
 struct session {
 	struct addr peer, local; // family 0: not known
 	uint16_t peer_port, local_port;
-	bool remote; // a remote login is above this command (sshd, mosh…), or its environment names one
+	// a remote login is above this command (sshd, mosh…), or its environment names one
+	bool remote;
 	// The environment names this peer, but no living connection has those ends (a terminal
 	// multiplexer entered from elsewhere since, mosh): worth protecting, not worth trusting.
 	// Family 0 unless peer is unknown.
 	struct addr guess;
-	// errno of the first look that failed, while peer is unknown: there may be a remote login. 0: no
-	// look failed.
+	// errno of the first look that failed, while peer is unknown: there may be a remote login.
+	// 0: no look failed.
 	int error;
 };
 
 // Finds the operator's login: the nearest sshd among the ancestors and the TCP connections it holds
 // (/proc/PID/fd, sock_diag), then SSH_CONNECTION/SSH_CLIENT in our or the ancestors' environment
 // (sudo strips ours; mapped addresses are undone), believed only if such a connection lives. Never
-// fails: an address that is not found has family 0, and `error` tells whether a look failed. remote &&
-// peer.family == 0: a remote session of unknown origin. Call it before entering another network
+// fails: an address that is not found has family 0, and `error` tells whether a look failed. remote
+// && peer.family == 0: a remote session of unknown origin. Call it before entering another network
 // namespace: sock_diag sees the current one.
 void session_find(struct session *ret);
 
@@ -33,7 +34,8 @@ void session_find(struct session *ret);
 // (local)". The name is that of the login (/proc/self/loginuid), else of the user.
 void session_describe(const struct session *s, char *buf, size_t size);
 
-// The peers of all logins over ssh whose connections are in this network namespace: of each sshd that has started
-// another program, so a client that has not logged in is not among them. Root needs CAP_SYS_PTRACE for the descriptors of an sshd.
-// The caller frees *ret. 0; or -errno with err set where a login cannot be looked at: *ret then has the others.
+// The peers of all logins over ssh whose connections are in this network namespace: of each sshd
+// that has started another program, so a client that has not logged in is not among them. Root
+// needs CAP_SYS_PTRACE for the descriptors of an sshd. The caller frees *ret. 0; or -errno with err
+// set where a login cannot be looked at: *ret then has the others.
 int session_peers(struct addr **ret, size_t *ret_n, struct err *err);

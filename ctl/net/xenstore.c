@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Speaks the protocol of XenStore over the device file of the kernel: a header of four words, then the text.
+// Speaks the protocol of XenStore over the device file of the kernel: a header of four words, then
+// the text.
 #include "ctl/net/xenstore.h"
 
 #include <errno.h>

@@ -4,7 +4,8 @@
 
 #include "ctl/policy/checker.h"
 
-// A text of which nothing is left, or that never came, must not replace a policy: who wants no filter writes so.
+// A text of which nothing is left, or that never came, must not replace a policy: who wants no
+// filter writes so.
 static void check_empty(const struct checker *c)
 {
 	const struct ast *a = c->ast;

@@ -5,7 +5,7 @@
 #include "ctl/base/diag.h"
 #include "ctl/policy/ast.h"
 
-// Queues errors and warnings, and marks the nodes with errors as broken. Fills the ast's indexes, the order of its sets
-// and the identities of its rules.
+// Queues errors and warnings, and marks the nodes with errors as broken. Fills the ast's indexes,
+// the order of its sets and the identities of its rules.
 // may_be_empty: a policy without rule, default and service is no error.
 void policy_check(struct ast *ast, bool may_be_empty, struct diag *diag);

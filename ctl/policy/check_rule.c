@@ -43,7 +43,7 @@ static void check_sides(struct rule_check *k)
 		k->ok = false;
 }
 
-// ---- frames ---------------------------------------------------------------------------------------
+// ---- frames -------------------------------------------------------------------------------------
 
 static void check_frame(struct rule_check *k)
 {
@@ -61,7 +61,7 @@ static void check_frame(struct rule_check *k)
 		fail(k, a->at, "use drop", "'reject' does not work with 'ethertype'");
 }
 
-// ---- conditions and modifiers ---------------------------------------------------------------------
+// ---- conditions and modifiers -------------------------------------------------------------------
 
 static void check_limit(struct rule_check *k)
 {
@@ -98,7 +98,7 @@ static void check_add(struct rule_check *k)
 	}
 }
 
-// ---- warnings about the rule as a whole -----------------------------------------------------------
+// ---- warnings about the rule as a whole ---------------------------------------------------------
 
 static bool is_any(const struct ast_list *list)
 {
@@ -158,7 +158,7 @@ void check_rule(struct checker *c, struct ast_rule *rule)
 	rule->broken = !k.ok;
 }
 
-// ---- identities -----------------------------------------------------------------------------------
+// ---- identities ---------------------------------------------------------------------------------
 
 #define BY_NAME (INDEX_NONE - 1) // no rule has this number
 

@@ -26,8 +26,8 @@ const char *check_suggest(struct checker *c, enum check_space space, const char 
 // ---- check_address.c ----------------------------------------------------------------------------
 
 enum check_side { SIDE_FROM, SIDE_TO, SIDE_SET, SIDE_VIP, SIDE_SOURCE };
-// The items of an address list: services and dynamic sets only where they are allowed, form of host names.
-// False with errors queued.
+// The items of an address list: services and dynamic sets only where they are allowed, form of host
+// names. False with errors queued.
 bool check_addresses(struct checker *c, const struct ast_list *list, enum check_side side);
 
 // ---- the rest -----------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ static bool find4(const struct resolved_addresses *s, uint32_t a, struct place *
 {
 	bool in = false;
 
-	// In preorder the last prefix that holds the address is the longest. All prefixes after the loop begin later.
+	// In preorder the last prefix that holds the address is the longest. All prefixes after the
+	// loop begin later.
 	for (size_t i = 0; i < s->n4 && s->v4[i].addr <= a; i++)
 		if (holds4(&s->v4[i], a)) {
 			in = s->v4[i].in;

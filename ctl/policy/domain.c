@@ -12,7 +12,7 @@
 
 #define SHOWN_MAX 60
 
-// ---- lists of other things than numbers -----------------------------------------------------------
+// ---- lists of other things than numbers ---------------------------------------------------------
 
 const struct domain domain_define = {
 	.item = "a value",

@@ -15,7 +15,8 @@
 enum policy_use {
 	POLICY_WHOLE,    // anything else than the following
 	POLICY_EXPECTED, // packets of `expect drop` and `expect reject` lines
-	POLICY_DROPPED, // a drop or reject rule: an answer that leaves it no address counts as a failure
+	// a drop or reject rule: an answer that leaves it no address counts as a failure
+	POLICY_DROPPED,
 };
 
 struct policy_question {
@@ -61,7 +62,8 @@ struct policy_ranges {
 
 struct resolved_addresses;
 
-// The addresses of lists with files in them, as an earlier resolve of the same texts has found them.
+// The addresses of lists with files in them, as an earlier resolve of the same texts has found
+// them.
 struct policy_known {
 	// NULL: not known. file and offset: where the list is written.
 	const struct resolved_addresses *(*find)(const struct policy_known *known, uint16_t file,
@@ -73,24 +75,25 @@ struct policy_env {
 	void *ctx;
 	const struct source_reader *files; // NULL: the file system
 	const char *services;              // NULL: /etc/services
-	// All names of the policy at once (n > 0, each once), under one deadline. 0, or -errno with err set when
-	// nothing could be asked.
+	// All names of the policy at once (n > 0, each once), under one deadline. 0, or -errno with
+	// err set when nothing could be asked.
 	int (*resolve)(void *ctx, const struct policy_question *questions, size_t n,
 		       struct policy_answer *answers, struct err *err);
-	// Fetches all lists of the policy at once (n > 0, each once): `files` then reads them by their URL, or has the
-	// reason why not. NULL: `files` alone knows.
+	// Fetches all lists of the policy at once (n > 0, each once): `files` then reads them by
+	// their URL, or has the reason why not. NULL: `files` alone knows.
 	void (*fetch)(void *ctx, const struct policy_url *urls, size_t n);
-	// All countries and autonomous systems of the policy at once (n > 0, each once). 0, or -errno with err set
-	// where there is no database. NULL: none.
+	// All countries and autonomous systems of the policy at once (n > 0, each once). 0, or
+	// -errno with err set where there is no database. NULL: none.
 	int (*ranges)(void *ctx, const struct geo *wanted, size_t n, struct policy_ranges *answers,
 		      struct err *err);
 	// Addresses of this host, for `self`. Allocates *ret. NULL: no addresses.
 	int (*addresses)(void *ctx, struct addr **ret, size_t *ret_n, struct err *err);
 	// The last good content of a list file that is now refused; -ENOENT: none. NULL: never.
 	int (*last_list)(void *ctx, const char *path, char **ret_text, size_t *ret_len);
-	// Then list files are not read, and there are no warnings: those were given the first time. A list that is not
-	// known is an error. NULL: list files are read.
+	// Then list files are not read, and there are no warnings: those were given the first time.
+	// A list that is not known is an error. NULL: list files are read.
 	const struct policy_known *known;
-	bool may_be_empty; // a policy without rule, default and service is no error: it was accepted once
+	// a policy without rule, default and service is no error: it was accepted once
+	bool may_be_empty;
 	bool names_may_fail; // a name without any answer is a warning, not an error
 };

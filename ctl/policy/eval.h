@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The engine for lists of small numbers: it cuts the list into words, a domain reads each of them, and the words and
-// their "not" become ranges.
+// The engine for lists of small numbers: it cuts the list into words, a domain reads each of them,
+// and the words and their "not" become ranges.
 #pragma once
 
 #include <stdbool.h>
@@ -71,7 +71,7 @@ bool eval_span(struct eval *e, const char *word, uint32_t max);
 void eval_leaves(struct eval *e, const struct leaves *leaves);
 void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret);
 
-// The values of a list, sorted: 0, or -EINVAL with errors queued. No value is an error. `last` is that of the domain,
-// or less.
+// The values of a list, sorted: 0, or -EINVAL with errors queued. No value is an error. `last` is
+// that of the domain, or less.
 int eval_list(struct value *v, const struct domain *domain, const struct ast_list *list,
 	      uint16_t last, struct ranges *ret);

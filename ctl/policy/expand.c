@@ -36,7 +36,8 @@ static void fail(struct splicing *w, const struct ast_item *item, const char *wh
 	diag_error(w->diag, item->at, w->stack.n > 1 ? hint : NULL, "%s", what);
 }
 
-// Is a definition whose list begins with "not" allowed here? Only as the single item: it then negates the list.
+// Is a definition whose list begins with "not" allowed here? Only as the single item: it then
+// negates the list.
 static bool splice_negated(struct splicing *w, const struct ast_item *item)
 {
 	const struct frame *top = vec_last(&w->stack);

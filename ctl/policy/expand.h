@@ -26,10 +26,10 @@ struct expander {              // {.ast = …}
 	uint32_t run;
 };
 
-// Each definition is spliced once a list, so what comes out is never longer than the text, and a loop
-// ends. At most `max` leaves and definitions together. 0, or -EINVAL: errors are queued where diag is
-// not NULL (unknown names, which check reports, are left out silently). ret is filled as far as
-// possible, and freed by leaves_free.
+// Each definition is spliced once a list, so what comes out is never longer than the text, and a
+// loop ends. At most `max` leaves and definitions together. 0, or -EINVAL: errors are queued where
+// diag is not NULL (unknown names, which check reports, are left out silently). ret is filled as
+// far as possible, and freed by leaves_free.
 int expand(struct expander *x, const struct ast_list *list, size_t max, struct diag *diag,
 	   struct leaves *ret);
 // The elements of a set: no bound, and "not" in front is an exception like any other.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What there is to know about each field and condition of a rule; ctl/policy/rule_fields.h lists them.
+// What there is to know about each field and condition of a rule; ctl/policy/rule_fields.h lists
+// them.
 #pragma once
 
 #include "ctl/policy/ast.h"

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-// Statements that begin with a word of their own; parse_NAME parses them. Rules begin with "always" or an action.
+// Statements that begin with a word of their own; parse_NAME parses them. Rules begin with "always"
+// or an action.
 #define STATEMENTS(X) \
 	X(interface)  \
 	X(define)     \

@@ -36,8 +36,8 @@ struct tokens {
 	VEC(struct token) all; // the last one is TOKEN_EOF
 };
 
-// Cuts the file. What is not a token becomes an error and a TOKEN_BAD. Blanks, comments, and line ends
-// after a comma or another line end are left out. The texts are in the pool.
+// Cuts the file. What is not a token becomes an error and a TOKEN_BAD. Blanks, comments, and line
+// ends after a comma or another line end are left out. The texts are in the pool.
 void lex(const struct diag_file *file, struct diag *diag, struct arena *arena, struct tokens *ret);
 void tokens_free(struct tokens *t);
 

@@ -45,7 +45,7 @@ __attribute__((format(printf, 3, 4))) static void problem(struct reader *r, cons
 				  }));
 }
 
-// ---- files of another kind ------------------------------------------------------------------------
+// ---- files of another kind ----------------------------------------------------------------------
 
 static bool has(struct word w, char c)
 {

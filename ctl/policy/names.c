@@ -208,7 +208,8 @@ const char *names_nearest(enum names_table table, const char *word)
 	return diag_nearest(word, candidates, n);
 }
 
-// Words of nft, iptables, pf, ipset and of weir itself. Not sorted: they are looked up only after an error.
+// Words of nft, iptables, pf, ipset and of weir itself. Not sorted: they are looked up only after
+// an error.
 static const struct {
 	const char *word, *statement, *in_rule;
 } foreign[] = {

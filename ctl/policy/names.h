@@ -13,7 +13,8 @@ int names_proto(const char *word, uint8_t *ret);
 // "tcp", or NULL for a number without a name.
 const char *names_of_proto(uint8_t proto);
 
-// The ICMP type that the name means in the family 4 or 6; -ENOENT where the family does not know it.
+// The ICMP type that the name means in the family 4 or 6; -ENOENT where the family does not know
+// it.
 int names_icmp(const char *word, uint8_t family, uint8_t *ret);
 // Its first name in the family, or NULL.
 const char *names_of_icmp(uint8_t type, uint8_t family);
@@ -47,6 +48,6 @@ bool names_has(enum names_table table, const char *word);
 // The word of the table that is nearest to this one, or NULL.
 const char *names_nearest(enum names_table table, const char *word);
 
-// What to write instead of a word of another packet filter, as a statement or in a rule: "write pass". NULL: not such
-// a word.
+// What to write instead of a word of another packet filter, as a statement or in a rule: "write
+// pass". NULL: not such a word.
 const char *names_foreign(const char *word, bool in_rule);

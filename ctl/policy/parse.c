@@ -8,8 +8,8 @@
 #include "ctl/base/mem.h"
 #include "ctl/policy/parser.h"
 
-// Skips a statement with an error. A line that begins like a statement ends it too, since a brace or a line end may
-// be missing.
+// Skips a statement with an error. A line that begins like a statement ends it too, since a brace
+// or a line end may be missing.
 static void recover(struct parser *p, const struct token *start)
 {
 	while (!parse_is(p, TOKEN_END) && !parse_is(p, TOKEN_EOF) &&

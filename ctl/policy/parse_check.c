@@ -118,7 +118,8 @@ static bool parse_statuses(struct parser *p, struct ast_check *c)
 	return true;
 }
 
-// Records that a server may be asked for; RFC 1035, 3596 and 2782. Not keywords: they follow "type".
+// Records that a server may be asked for; RFC 1035, 3596 and 2782. Not keywords: they follow
+// "type".
 static bool parse_type(struct parser *p, struct ast_check *c)
 {
 	static const struct {

@@ -150,7 +150,8 @@ bool parse_list(struct parser *p, const struct domain *domain, struct ast_list *
 
 // ---- sets ---------------------------------------------------------------------------------------
 
-// Options that files and feeds share. False: errors are queued. *ret_none: the next word is another one.
+// Options that files and feeds share. False: errors are queued. *ret_none: the next word is another
+// one.
 static bool parse_file_word(struct parser *p, struct ast_item *item, struct diag_at seen[3],
 			    bool *ret_none)
 {

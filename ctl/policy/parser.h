@@ -49,8 +49,8 @@ struct diag_at parse_span(struct diag_at first, struct diag_at last); // from on
 bool parse_name(struct parser *p, const char *what, const struct token **ret);
 bool parse_ifname(struct parser *p, bool pattern, const struct token **ret);
 bool parse_string(struct parser *p, const char *what, const struct token **ret);
-// One of the choice's words; *ret is its number. `other` is what else may be here, for "expected A, B or OTHER"; NULL:
-// nothing.
+// One of the choice's words; *ret is its number. `other` is what else may be here, for "expected A,
+// B or OTHER"; NULL: nothing.
 bool parse_choice(struct parser *p, const struct choice *choice, const char *other, uint8_t *ret);
 
 // ---- values (parse_value.c) ---------------------------------------------------------------------
@@ -72,7 +72,7 @@ bool parse_elements(struct parser *p, const struct token *open, struct ast_list 
 // "names" [ "/" "names" ]; mask may be NULL: no "/".
 bool parse_flags(struct parser *p, struct ast_list *set, struct ast_list *mask);
 
-// ---- statements: at the first word, which has been looked at but not passed ----------------------
+// ---- statements: at the first word, which has been looked at but not passed ---------------------
 
 bool parse_statement(struct parser *p);
 bool parse_rule(struct parser *p);

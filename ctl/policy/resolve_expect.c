@@ -29,7 +29,7 @@ struct expect_work {
 	VEC(struct resolved_packet) packets;
 };
 
-// ---- addresses ------------------------------------------------------------------------------------
+// ---- addresses ----------------------------------------------------------------------------------
 
 // First and last address of each interval. Of too many intervals some are taken, evenly spread.
 static size_t pick(const struct intervals *v, uint8_t family, struct addr *ret)
@@ -137,7 +137,7 @@ static void pick_side(struct expect_work *w, const struct ast_list *list, struct
 		report_empty(w->r, list->at, ret->filtered, "no address remains");
 }
 
-// ---- packets --------------------------------------------------------------------------------------
+// ---- packets ------------------------------------------------------------------------------------
 
 // False: the family does not have this protocol or type.
 static bool set_icmp(const struct expect_work *w, uint8_t family, struct resolved_packet *p)

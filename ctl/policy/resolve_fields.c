@@ -45,7 +45,7 @@ static void keep_ranges(struct field_work *k, struct ranges *from, struct resolv
 	ranges_free(from);
 }
 
-// ---- protocols ------------------------------------------------------------------------------------
+// ---- protocols ----------------------------------------------------------------------------------
 
 // A field that needs certain protocols: ports, flags, types, established.
 struct need {
@@ -66,7 +66,8 @@ static void say_protocol(struct field_work *k, const struct need *need, unsigned
 	k->ok = false;
 }
 
-// A protocol that the rule names must have what the field needs; one that only remains after "not" is left out.
+// A protocol that the rule names must have what the field needs; one that only remains after "not"
+// is left out.
 static void demand(struct field_work *k, const struct need *need)
 {
 	struct resolved_bits *proto = &k->ret->proto;
@@ -130,7 +131,7 @@ static void read_proto(struct field_work *k)
 	demand_all(k);
 }
 
-// ---- ICMP -----------------------------------------------------------------------------------------
+// ---- ICMP ---------------------------------------------------------------------------------------
 
 static void add_types(struct field_work *k, uint8_t family, const struct ranges *types,
 		      const struct ranges *codes, struct resolved_icmp **at)
@@ -172,7 +173,8 @@ static void fill_icmp(struct field_work *k, const struct ranges *types4,
 	add_types(k, 6, types6, codes, &at);
 }
 
-// The families that the rule's protocols leave; false with an error queued when others are among them.
+// The families that the rule's protocols leave; false with an error queued when others are among
+// them.
 static bool icmp_families(struct field_work *k, unsigned *ret)
 {
 	const struct resolved_bits *proto = &k->ret->proto;
@@ -239,7 +241,7 @@ static void read_types(struct field_work *k)
 	ranges_free(&codes);
 }
 
-// ---- the other fields -----------------------------------------------------------------------------
+// ---- the other fields ---------------------------------------------------------------------------
 
 static void read_list(struct field_work *k, enum ast_field field)
 {
@@ -305,7 +307,7 @@ static void read_field(struct field_work *k, enum ast_field field)
 	}
 }
 
-// ---- frames ---------------------------------------------------------------------------------------
+// ---- frames -------------------------------------------------------------------------------------
 
 static bool only_ip(const struct resolved_ranges *types)
 {
@@ -326,7 +328,7 @@ static void check_frame(struct field_work *k)
 		fail(k, a->add.at, NULL, "not every frame has an IP address to add");
 }
 
-// ---- limit and modifiers --------------------------------------------------------------------------
+// ---- limit and modifiers ------------------------------------------------------------------------
 
 static void read_limit(struct field_work *k)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Resolves countries and autonomous systems: collected over the whole policy, asked for in one call.
+// Resolves countries and autonomous systems: collected over the whole policy, asked for in one
+// call.
 #include <string.h>
 
 #include "common/limits-policy.h"

@@ -13,7 +13,7 @@
 
 #define LEFT_OUT_SHOWN 5 // addresses of a name
 
-// ---- own addresses --------------------------------------------------------------------------------
+// ---- own addresses ------------------------------------------------------------------------------
 
 const struct addr *resolve_own(struct resolver *r, struct diag_at at, size_t *ret_n)
 {

@@ -15,7 +15,7 @@ struct rule_work {
 	struct resolved_rule *to;
 };
 
-// ---- to SERVICE -------------------------------------------------------------------------------------
+// ---- to SERVICE ---------------------------------------------------------------------------------
 
 // The service that is the only item of this list, or NULL.
 static const struct resolved_service *service_of(const struct rule_work *w)
@@ -89,7 +89,7 @@ static void resolve_to(struct rule_work *w)
 	narrow_ports(w, s);
 }
 
-// ---- rules that match nothing ---------------------------------------------------------------------
+// ---- rules that match nothing -------------------------------------------------------------------
 
 static const struct resolved_addresses *set_of(const struct rule_work *w,
 					       const struct resolved_address *a)
@@ -159,7 +159,8 @@ static void find_impossible(struct rule_work *w)
 				  "these types do not exist in the family of the addresses");
 }
 
-// Warns of "not 192.0.2.0/24": it matches all of IPv6, unless another field of the rule excludes IPv6.
+// Warns of "not 192.0.2.0/24": it matches all of IPv6, unless another field of the rule excludes
+// IPv6.
 static void warn_one_family(struct rule_work *w, enum ast_field field, struct resolved_address a,
 			    unsigned others)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Resolves services: their addresses, ports and sources; two services must not take the same packet.
+// Resolves services: their addresses, ports and sources; two services must not take the same
+// packet.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ static void resolve_vip(struct resolver *r, const struct ast_service *a,
 			   a->name);
 }
 
-// A service takes the packets of a host that owns its address, unless the host is one of its backends.
+// A service takes the packets of a host that owns its address, unless the host is one of its
+// backends.
 static void warn_own(struct resolver *r, const struct ast_service *a,
 		     const struct resolved_service *s)
 {

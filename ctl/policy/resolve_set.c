@@ -53,7 +53,8 @@ static bool leaves_out(enum policy_use use, const struct ast_item *item, bool ne
 	return use != POLICY_WHOLE && !negated && !item->wide;
 }
 
-// A name that only `expect` lines leave nothing of is used as a whole: the verdict comes from elsewhere.
+// A name that only `expect` lines leave nothing of is used as a whole: the verdict comes from
+// elsewhere.
 static void add_host(struct build *b, const struct host *host, const struct leaf *leaf,
 		     struct place place)
 {
@@ -144,7 +145,7 @@ static void add_leaf(struct build *b, const struct leaf *leaf)
 	}
 }
 
-// ---- the same with and without "not" --------------------------------------------------------------
+// ---- the same with and without "not" ------------------------------------------------------------
 
 struct exception {
 	uint32_t value; // number of the item's value

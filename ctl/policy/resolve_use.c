@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the names and sets that drop and reject rules use: of their answers some addresses are left out.
+// Finds the names and sets that drop and reject rules use: of their answers some addresses are left
+// out.
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/resolver.h"

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policy as values: made by resolve, compiled by ctl/table, without names, text or open defaults.
+// The policy as values: made by resolve, compiled by ctl/table, without names, text or open
+// defaults.
 //
 // Contract:
 // - Everything belongs to the struct resolved and is freed by resolved_free. Members of type struct
 //   diag_at point into texts of the diag that parsed the policy, which must live as long.
 // - `rules` are in evaluation order: all `always` rules first, then the others, both in text order.
 // - A field that is absent (given == false, RESOLVED_ANY) is satisfied by every packet the rule can
-//   see. A field that is given is satisfied only by packets that *have* the field: "not" is applied.
+//   see. A field that is given is satisfied only by packets that *have* the field: "not" is
+//   applied.
 // - What a field implies is applied: a rule with ports has `proto` given, within {6, 17, 132}; with
-//   flags, {6}; with types, the protocols of its families (1, 58); with established, within {6, 17}.
+//   flags, {6}; with types, the protocols of its families (1, 58); with established, within {6,
+//   17}.
 // - A rule without `ethertype` sees IP packets only, and never neighbour discovery unless it has
 //   `icmp`; a rule with `ethertype` sees every frame. These two are left to the compiler.
-// - Nothing here depends on the order of hash tables: the same texts and answers give the same bytes.
+// - Nothing here depends on the order of hash tables: the same texts and answers give the same
+//   bytes.
 #pragma once
 
 #include <stdbool.h>
@@ -31,9 +35,10 @@ struct place {         // where something was written
 
 // ---- address sets -------------------------------------------------------------------------------
 
-// Sorted by (address, len), each prefix once. The longest prefix that contains an address decides by
-// `in`; no prefix: out. Minimal: each prefix decides differently from the nearest one around it (the
-// first level is all `in`). Host bits are zero. Addresses are in host order: compare as numbers.
+// Sorted by (address, len), each prefix once. The longest prefix that contains an address decides
+// by `in`; no prefix: out. Minimal: each prefix decides differently from the nearest one around it
+// (the first level is all `in`). Host bits are zero. Addresses are in host order: compare as
+// numbers.
 struct resolved_prefix4 {
 	uint32_t addr;
 	uint32_t line; // place.line
@@ -56,8 +61,11 @@ struct resolved_addresses {
 	struct place place;
 	bool fixed;  // made of written addresses only: it is the same at the next resolve
 	bool listed; // list files are in it
-	bool asked; // host names or own addresses are in it: they may be others at the next resolve of the same texts
-	bool empty; // contains no address; "not" of an empty list is empty too (its rules match nothing)
+	// host names or own addresses are in it: they may be others at the next resolve of the same
+	// texts
+	bool asked;
+	// contains no address; "not" of an empty list is empty too (its rules match nothing)
+	bool empty;
 	const struct resolved_prefix4 *v4;
 	const struct resolved_prefix6 *v6;
 	size_t n4, n6;
@@ -217,7 +225,8 @@ struct resolved {
 
 	struct resolved_interface *interfaces;
 	size_t n_interfaces;
-	bool default_drop; // for interfaces without a default of their own, and without any interface
+	// for interfaces without a default of their own, and without any interface
+	bool default_drop;
 	struct diag_at default_at;
 	bool malformed_pass;
 	bool essentials_filter;
@@ -247,8 +256,8 @@ void resolved_free(struct resolved *r);
 void resolved_cleanup(struct resolved **r);
 #define CLEANUP_RESOLVED CLEANUP(resolved_cleanup)
 
-// Does the set contain the address? *ret_place is the place of the prefix that decides, also of an exception; it is
-// not set if no prefix decides. ret_place may be NULL.
+// Does the set contain the address? *ret_place is the place of the prefix that decides, also of an
+// exception; it is not set if no prefix decides. ret_place may be NULL.
 bool resolved_contains(const struct resolved_addresses *s, const struct addr *a,
 		       struct place *ret_place);
 
@@ -269,8 +278,8 @@ struct resolved_packet {
 	uint8_t type, code;    // icmp, icmp6
 	uint8_t ttl;
 	bool fragment; // a later fragment
-	uint32_t
-		length; // IP length, frame length without IP; 0: the smallest that holds the headers
+	// IP length, frame length without IP; 0: the smallest that holds the headers
+	uint32_t length;
 	uint16_t vlan;  // 0: untagged
 	uint32_t iface; // index into interfaces
 	bool over, established;
@@ -303,8 +312,8 @@ struct resolved_backend {
 struct resolved_check {
 	struct diag_at at;
 	uint8_t kind; // enum check_kind
-	// http and https. host NULL: the backend's address; sni NULL: host; body NULL: any; ca NULL: those of the
-	// system.
+	// http and https. host NULL: the backend's address; sni NULL: host; body NULL: any; ca
+	// NULL: those of the system.
 	const char *path, *host, *sni, *ca, *body;
 	const struct range16 *statuses;
 	size_t n_statuses;

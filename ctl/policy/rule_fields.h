@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The fields and conditions of a rule: a line for each, from which all else follows.
 //
-// X(symbol, member, form, domain, …), in the order in which they are printed. AST_symbol is the number of the field.
-// `member` is its place in struct resolved_rule, where it has the type of its form; the form decides how it is compared
-// (ctl/policy/shadow.c) and printed (ctl/policy/rule_text.c). domain_DOMAIN (ctl/policy/domain.c) reads and prints its
-// words. The rest is what struct field has more.
+// X(symbol, member, form, domain, …), in the order in which they are printed. AST_symbol is the
+// number of the field. `member` is its place in struct resolved_rule, where it has the type of its
+// form; the form decides how it is compared (ctl/policy/shadow.c) and printed
+// (ctl/policy/rule_text.c). domain_DOMAIN (ctl/policy/domain.c) reads and prints its words. The
+// rest is what struct field has more.
 #pragma once
 
 #define RULE_FIELDS(X)                                                                            \
@@ -32,7 +33,8 @@
 	  .condition = true, .frame = true)                                                       \
 	X(LIMIT, limit, LIMIT, none, .keyword = "over", .condition = true, .frame = true)
 
-// The forms, X(form, type of the member). Each type begins with a byte that is zero where the rule leaves the field out.
+// The forms, X(form, type of the member). Each type begins with a byte that is zero where the rule
+// leaves the field out.
 #define RULE_FORMS(X)                                                                     \
 	X(ADDRESS, struct resolved_address)                                               \
 	X(RANGES, struct resolved_ranges)                                                 \

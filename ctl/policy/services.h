@@ -16,8 +16,8 @@ struct services {
 	struct index index; // "name/proto" to port
 };
 
-// Reads the text of a services file: "NAME PORT/PROTO ALIAS…", '#' to the end. Lines of another form
-// are left out, as getservbyname does; the first of two equal names counts.
+// Reads the text of a services file: "NAME PORT/PROTO ALIAS…", '#' to the end. Lines of another
+// form are left out, as getservbyname does; the first of two equal names counts.
 void services_read(struct services *s, const char *text, size_t len);
 // The port of a name or alias; -ENOENT.
 int services_find(const struct services *s, const char *name, const char *proto, uint16_t *ret);

@@ -19,7 +19,8 @@ struct family_intervals {
 	struct intervals v4, v6;
 };
 
-// What the values of a field lie between, as far as that is known at once: one look tells most pairs apart.
+// What the values of a field lie between, as far as that is known at once: one look tells most
+// pairs apart.
 struct hull {
 	uint32_t first, last;
 };
@@ -80,7 +81,8 @@ static bool is_comparable(const struct resolved_addresses *s)
 	return s->fixed && s->n4 + s->n6 <= COMPARED_MAX;
 }
 
-// A cheap answer for most pairs: the sets are the same, can be compared by value, or are not restricted at all.
+// A cheap answer for most pairs: the sets are the same, can be compared by value, or are not
+// restricted at all.
 static bool may_cover(const struct shadow *s, const struct resolved_address *outer,
 		      const struct resolved_address *inner)
 {
@@ -166,7 +168,8 @@ static bool covers_ranges(const struct shadow_rule *o, const struct shadow_rule 
 	return ranges_cover(outer->at, outer->n, inner->at, inner->n);
 }
 
-// A frame's rule and an IP rule see different packets: the first sees all, the second only IP packets.
+// A frame's rule and an IP rule see different packets: the first sees all, the second only IP
+// packets.
 static bool covers_frames(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	static const struct range16 ip[] = {{0x0800, 0x0800}, {0x86dd, 0x86dd}};
@@ -254,8 +257,8 @@ static bool covers_span(const struct shadow_rule *o, const struct shadow_rule *i
 	       (inner->given && outer->first <= inner->first && outer->last >= inner->last);
 }
 
-// Does every packet that satisfies the field of the later rule satisfy that of the earlier one? The answer for sets of
-// addresses is a cheap one that may be yes too often: see covers_address.
+// Does every packet that satisfies the field of the later rule satisfy that of the earlier one? The
+// answer for sets of addresses is a cheap one that may be yes too often: see covers_address.
 static bool covers_field(struct shadow *s, const struct shadow_rule *o, const struct shadow_rule *i,
 			 size_t field)
 {
@@ -325,9 +328,9 @@ static void compare(struct shadow *s, struct diag *diag)
 			by++;
 		if (by < n)
 			warn(diag, rule.rule, finals[by].rule);
+		// what a covered rule covers, the rule that covers it covers too
 		else if (is_final(rule.rule))
-			finals[n++] =
-				rule; // what a covered rule covers, the rule that covers it covers too
+			finals[n++] = rule;
 	}
 	free(finals);
 }

@@ -74,7 +74,8 @@ static void end_part(struct text *t, size_t start)
 	t->at[t->len] = '\0';
 }
 
-// One spelling of a path, for loops only: no "//", no ".", no "..". What links hide, the depth finds.
+// One spelling of a path, for loops only: no "//", no ".", no "..". What links hide, the depth
+// finds.
 static char *tidy(const char *path)
 {
 	struct text t = {0};

@@ -14,7 +14,8 @@ struct source_reader {
 	// As file_read of base/file.h.
 	int (*read)(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
 		    struct err *err);
-	// The paths that match a pattern, in any order, none is fine; the caller frees each and *ret.
+	// The paths that match a pattern, in any order, none is fine; the caller frees each and
+	// *ret.
 	int (*glob)(void *ctx, const char *pattern, char ***ret, size_t *ret_n, struct err *err);
 	void *ctx;
 };

@@ -15,5 +15,6 @@ struct policy_urls {
 	size_t n, cap;
 };
 
-// Each URL once, with what its first place says; another place that contradicts is an error. diag NULL: none is queued.
+// Each URL once, with what its first place says; another place that contradicts is an error. diag
+// NULL: none is queued.
 void policy_urls(const struct ast *ast, struct diag *diag, struct policy_urls *ret);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The whole compilation: bounds, configuration, rules, the matrix of the rules, that of the services.
+// The whole compilation: bounds, configuration, rules, the matrix of the rules, that of the
+// services.
 #include "ctl/table/compile.h"
 
 #include <errno.h>
@@ -48,7 +49,8 @@ static int check_limits(const struct resolved *r, struct diag *d)
 
 static void fill_fragments(const struct resolved *r, struct policy_config *config)
 {
-	// A later fragment of IPv6 may be of any protocol: it is dropped if any protocol drops, else passed if any passes.
+	// A later fragment of IPv6 may be of any protocol: it is dropped if any protocol drops,
+	// else passed if any passes.
 	config->treatment6 = TREAT_FILTER;
 	for (int proto = 0; proto < 256; proto++) {
 		uint8_t t = config->treatment[proto] = r->fragments[proto];

@@ -7,10 +7,12 @@
 #include "ctl/table/compile_options.h"
 #include "ctl/table/image.h"
 
-// 0, or -EINVAL with errors queued in d at the place in the policy that causes them: services of a mode that is
-// not supported yet, rows beyond rows_max (naming the sets with the most combinations). *ret is owned by the caller.
+// 0, or -EINVAL with errors queued in d at the place in the policy that causes them: services of a
+// mode that is not supported yet, rows beyond rows_max (naming the sets with the most
+// combinations). *ret is owned by the caller.
 int compile(const struct resolved *r, const struct compile_options *options, struct diag *d,
 	    struct image **ret);
 
-// Only what rules and services are called and where they are written, without tables. Owned by the caller.
+// Only what rules and services are called and where they are written, without tables. Owned by the
+// caller.
 struct image *compile_names(const struct resolved *r);

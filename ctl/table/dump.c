@@ -76,7 +76,8 @@ static struct addr addr_of_key(address_key key, int family)
 	return a;
 }
 
-// A host, a prefix where the region is one, else first and last address. size is 0 for all addresses.
+// A host, a prefix where the region is one, else first and last address. size is 0 for all
+// addresses.
 static void dump_region(address_key first, address_key end, int family, policy_row row, FILE *f)
 {
 	address_key size = end - first, host = (address_key)1 << key_host_shift(family);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Builds the tables of the small fields: ranges by a sweep over their edges, the others value by value.
+// Builds the tables of the small fields: ranges by a sweep over their edges, the others value by
+// value.
 #include "ctl/table/fields.h"
 
 #include <stdlib.h>
@@ -36,7 +37,8 @@ void fields_use(const struct resolved *r, struct field_rows *ret)
 	}
 	for (int field = 0; field < POLICY_FIELDS; field++)
 		any |= ret->use[field];
-	// Where no row is looked up every rule matches; those that cannot need one row without them.
+	// Where no row is looked up every rule matches; those that cannot need one row without
+	// them.
 	if (impossible && !any)
 		ret->use[FIELD_PROTO] = 1;
 }

@@ -15,7 +15,8 @@ struct matrix_field {
 	enum ast_field rule[2]; // fields of a rule that it serves
 	size_t n;
 	bool frame; // frames that are not IP have it too
-	// Fills the table of a field; addresses have tables of their own instead (table4.h, table6.h).
+	// Fills the table of a field; addresses have tables of their own instead (table4.h,
+	// table6.h).
 	bool (*build)(struct fields_builder *b, enum policy_field field, __u32 *to);
 	// The table is made of parts. Without a name: the element for packets without the field.
 	struct matrix_part {
@@ -26,7 +27,8 @@ struct matrix_field {
 };
 extern const struct matrix_field matrix_fields[POLICY_FIELDS];
 
-// Can a packet fail the rule because of this field? (Not because it is not IP, or neighbour discovery.)
+// Can a packet fail the rule because of this field? (Not because it is not IP, or neighbour
+// discovery.)
 bool fields_needs(const struct resolved_rule *rule, enum policy_field field);
 
 // The rows of all fields but addresses, by value.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plans the members of a service: which are the same as before, what is kept of them, their numbers.
+// Plans the members of a service: which are the same as before, what is kept of them, their
+// numbers.
 #include "ctl/table/lb_plan_parts.h"
 
 #include <string.h>
@@ -93,8 +94,8 @@ static const struct lb_member *running_member(const struct plan *p, const struct
 	return NULL;
 }
 
-// Also in a service that begins anew: what is down stays down, unless nothing checks it any more. The override of a backend whose line was removed
-// and added again is lost.
+// Also in a service that begins anew: what is down stays down, unless nothing checks it any more.
+// The override of a backend whose line was removed and added again is lost.
 static void inherit_member(struct lb_member *m, const struct lb_member *was, bool checked)
 {
 	if (checked) {
@@ -138,8 +139,8 @@ static struct lb_member *add_member(struct plan *p, struct turn *t, const struct
 	return to;
 }
 
-// How long a new backend waits for its first check, in jiffies. In a service that is new as a whole no other gets the flows
-// meanwhile; otherwise only an agent that dies or hangs exceeds it.
+// How long a new backend waits for its first check, in jiffies. In a service that is new as a whole
+// no other gets the flows meanwhile; otherwise only an agent that dies or hangs exceeds it.
 static uint64_t wait_of(const struct plan *p, const struct turn *t)
 {
 	uint64_t ms = WAIT_MS + (t->was ? t->from->check.timeout_ms : 0);

@@ -21,8 +21,9 @@ static struct ring_backend backend_of(const struct lb_member *m, bool kept)
 	return b;
 }
 
-// While a weight ramps, all weights of the service are multiplied by this number, so that small ones have sixteenths too. A
-// ring is the same for all multiples of its weights. docs/ring.md specifies it.
+// While a weight ramps, all weights of the service are multiplied by this number, so that small
+// ones have sixteenths too. A ring is the same for all multiples of its weights. docs/ring.md
+// specifies it.
 static uint32_t ramp_factor(const struct lb_state *b, const struct lb_service *s)
 {
 	uint32_t most = 1;

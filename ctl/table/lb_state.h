@@ -19,8 +19,8 @@
 #define LB_NAME 32  // of a service, with the final NUL
 #define LB_RAMP 16u // steps from a recovery to the whole weight
 
-// A backend of a service, perhaps one that the policy has dropped while slots or pins still name it. It is in
-// a pinned array: WEIR_LAYOUT covers its layout.
+// A backend of a service, perhaps one that the policy has dropped while slots or pins still name
+// it. It is in a pinned array: WEIR_LAYOUT covers its layout.
 struct lb_member {
 	uint8_t addr[16]; // network order, IPv4 in the first four
 	uint8_t family;   // 4 or 6; 0: `here`
@@ -31,15 +31,16 @@ struct lb_member {
 	uint8_t weighed;  // an operator has set override_weight
 	uint16_t port;    // host order, 0: the packet's
 	uint16_t id;      // its number in slots, pins and the array of backends
-	uint8_t missing; // sixteenths of the weight that it does not have yet, after a recovery (`ramp`)
+	// sixteenths of the weight that it does not have yet, after a recovery (`ramp`)
+	uint8_t missing;
 	uint8_t cut; // its link is dead
-	uint32_t
-		failed; // when the checks found it up for the last time, in tenths of a second; 0: it never failed
+	// when the checks found it up for the last time, in tenths of a second; 0: it never failed
+	uint32_t failed;
 	uint32_t weight; // of the policy
 	uint32_t override_weight;
 	uint64_t until_s; // wall clock, end of `override`; 0: not by itself
-	uint64_t
-		waits; // jiffies64: until then it gets no new flows before its first check; 0: it does not wait
+	// jiffies64: until then it gets no new flows before its first check; 0: it does not wait
+	uint64_t waits;
 };
 _Static_assert(sizeof(struct lb_member) == 56, "layout");
 
@@ -61,7 +62,9 @@ struct lb_service {
 	uint8_t protocols;           // SERVICE_TCP | …
 	uint8_t udp_move;
 	uint8_t checked; // the policy says `check`
-	uint8_t torn; // 1: a command is changing its ring, or was killed while it did: the ring is to be written again
+	// 1: a command is changing its ring, or was killed while it did: the ring is to be written
+	// again
+	uint8_t torn;
 	uint8_t pad[6];
 	uint64_t pushed;    // living pins pushed out, at the last look (ring_hold)
 	uint64_t pushed_at; // jiffies64 of the last look that found more
@@ -88,8 +91,8 @@ struct lb_ids {
 };
 bool lb_ids_has(const struct lb_ids *ids, uint32_t id);
 void lb_ids_add(struct lb_ids *ids, uint32_t id);
-// Both add to `ids`, which begins as zeros: all numbers that members, services and slots name (the owner, and
-// the former owner of slots that are not stable).
+// Both add to `ids`, which begins as zeros: all numbers that members, services and slots name (the
+// owner, and the former owner of slots that are not stable).
 void lb_ids_of(const struct lb_state *b, struct lb_ids *ids);
 // All numbers that living pins name; frees no pin.
 void lb_ids_of_pins(const struct ring_pins *pins, struct lb_ids *ids);
@@ -107,8 +110,8 @@ struct lb_override {
 
 struct lb_plan_options {
 	const struct lb_state *running; // of the active generation; NULL: none
-	// Numbers that living pins and the previous ring name; NULL: none. They are not reused, and are kept
-	// as gone members of a service that continues.
+	// Numbers that living pins and the previous ring name; NULL: none. They are not reused, and
+	// are kept as gone members of a service that continues.
 	const struct lb_ids *busy;
 	const bool *pinned; // by running service: one of its pins may live. NULL: none does
 	const struct lb_override *overrides; // for members that `running` does not have
@@ -118,34 +121,37 @@ struct lb_plan_options {
 	uint64_t wall_s;     // overrides until then have expired
 	uint32_t hz;
 	bool agent; // one runs: new backends wait for their first check
-	// Allow changes that move every connection: the service begins anew, with new numbers and stable
-	// slots, since nothing is pinned to those. Overrides and health of its backends continue.
+	// Allow changes that move every connection: the service begins anew, with new numbers and
+	// stable slots, since nothing is pinned to those. Overrides and health of its backends
+	// continue.
 	bool force;
-	// The running ring stays beside the new one: all its members stay, at least as `gone`, and its number
-	// of pins, so that both rings use the same pins.
+	// The running ring stays beside the new one: all its members stay, at least as `gone`, and
+	// its number of pins, so that both rings use the same pins.
 	bool trial;
 	// Numbers are below it, and the error is that of a trial; 0: SERVICE_BACKENDS.
 	uint32_t room;
 };
 
-// Plans the balancer of a policy. A service that runs under its name keeps its numbers, overrides and slots;
-// ring_step() changes its slots to the ring of the backends that count now (BACKEND_NONE in every slot: no
-// backend has ever counted). Members are the same if address and port are. Members that the policy drops stay
-// as `gone` while slots or busy pins name them. Refused without `force`, with an error in d at the service's
-// place: another seed, hash, size or mode of a running service. (control/vips checks for a VIP that goes to
-// another service.) Warnings: a share that is off by more than SERVICE_SHARE_WARN parts of a million; another
-// number of pins while `pinned`, not stable or on trial (the old number stays); a service without a backend
-// that counts (the current ring stays in use). 0, or -EINVAL with errors queued, also if numbers run out.
+// Plans the balancer of a policy. A service that runs under its name keeps its numbers, overrides
+// and slots; ring_step() changes its slots to the ring of the backends that count now (BACKEND_NONE
+// in every slot: no backend has ever counted). Members are the same if address and port are.
+// Members that the policy drops stay as `gone` while slots or busy pins name them. Refused without
+// `force`, with an error in d at the service's place: another seed, hash, size or mode of a running
+// service. (control/vips checks for a VIP that goes to another service.) Warnings: a share that is
+// off by more than SERVICE_SHARE_WARN parts of a million; another number of pins while `pinned`,
+// not stable or on trial (the old number stays); a service without a backend that counts (the
+// current ring stays in use). 0, or -EINVAL with errors queued, also if numbers run out.
 int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct diag *d,
 	    struct lb_state **ret);
 
-// The numbers that `b` uses and `running` (may be NULL) does not: pins that name them must be freed first
-// (ring_forget).
+// The numbers that `b` uses and `running` (may be NULL) does not: pins that name them must be freed
+// first (ring_forget).
 void lb_ids_new(const struct lb_state *b, const struct lb_state *running, struct lb_ids *ret);
 
-// The state of a member. Who wins: down by command, drain by command, the checks, the policy. A drained one whose checks
-// fail is BACKEND_FAILING: its flows stay, as the command says, and it gets no new ones by a reused port either. Of a
-// member by itself: the others of its service may keep it (lb_service_keep).
+// The state of a member. Who wins: down by command, drain by command, the checks, the policy. A
+// drained one whose checks fail is BACKEND_FAILING: its flows stay, as the command says, and it
+// gets no new ones by a reused port either. Of a member by itself: the others of its service may
+// keep it (lb_service_keep).
 enum backend_state lb_member_state(const struct lb_member *m);
 
 // Does it wait for its first check? It is new, and nothing else keeps new flows from it.
@@ -154,49 +160,55 @@ bool lb_member_waits(const struct lb_member *m);
 // Where the new flows of a service go.
 enum lb_flows {
 	LB_FLOWS_UP, // to backends that are up, and to those that `keep` keeps
-	LB_FLOWS_WAIT, // to the owners in the last ring, until backends that are new have been checked
+	// to the owners in the last ring, until backends that are new have been checked
+	LB_FLOWS_WAIT,
 	LB_FLOWS_OPEN, // to all that only their checks take out: no other is left
 	LB_FLOWS_LAST, // to the owners in the last ring: no backend accepts new flows
 };
-// Which members of a service are kept: they get new flows although their checks fail. The only place that decides it. A
-// check is evidence, perhaps wrong; commands, a dead link and weight 0 are not, so they always count.
+// Which members of a service are kept: they get new flows although their checks fail. The only
+// place that decides it. A check is evidence, perhaps wrong; commands, a dead link and weight 0 are
+// not, so they always count.
 // - While a backup is up, no member is kept.
-// - While another member is up, so many are kept that the share `keep` of the weight stays. Those that failed last are
-//   kept first. Backups, and members that a command or a dead link has taken out, are no part of that weight.
+// - While another member is up, so many are kept that the share `keep` of the weight stays. Those
+//   that failed last are kept first. Backups, and members that a command or a dead link has taken
+//   out, are no part of that weight.
 // - While none is up and some wait for their first check (lb_member.waits), none is kept.
-// - Where none is up, all are kept that only their checks take out (fail open); backups only if there is no other. One
-//   that recovers is then the only one again.
+// - Where none is up, all are kept that only their checks take out (fail open); backups only if
+//   there is no other. One that recovers is then the only one again.
 // ret[i]: of the i-th member of the service.
 enum lb_flows lb_service_keep(const struct lb_state *b, const struct lb_service *s, bool *ret);
 
-// The states of the members of a service for the datapath, in their order: a member that is kept is up, and one that is
-// up is drained if it gets no new flows, because its weight is 0 or it is a backup that is not needed.
+// The states of the members of a service for the datapath, in their order: a member that is kept is
+// up, and one that is up is drained if it gets no new flows, because its weight is 0 or it is a
+// backup that is not needed.
 void lb_member_states(const struct lb_state *b, const struct lb_service *s, uint8_t *ret);
 uint32_t lb_member_weight(const struct lb_member *m); // of the command, else of the policy
-// Sixteenths of that weight which count: fewer than LB_RAMP after a recovery, unless a command has set the weight.
+// Sixteenths of that weight which count: fewer than LB_RAMP after a recovery, unless a command has
+// set the weight.
 uint32_t lb_member_ramp(const struct lb_member *m);
 void lb_member_address(const struct lb_member *m, struct addr *ret); // family 0: here
 
-// Ends overrides of states that have expired at `wall_s`; those of weights do not expire. Return whether the
-// member changed, and how many did.
+// Ends overrides of states that have expired at `wall_s`; those of weights do not expire. Return
+// whether the member changed, and how many did.
 bool lb_member_expire(struct lb_member *m, uint64_t wall_s);
-// Is its ring to be written again, whatever a command wants? An override or a wait has ended, or it is torn.
+// Is its ring to be written again, whatever a command wants? An override or a wait has ended, or it
+// is torn.
 bool lb_service_is_due(const struct lb_state *b, const struct lb_service *s, uint64_t now,
 		       uint64_t wall_s);
 size_t lb_state_expire(struct lb_state *b, uint64_t wall_s);
-// Members that have waited for their first check until `now`, in jiffies64, count without one. Returns how many; sets
-// ret_services[i] of their services, unless it is NULL.
+// Members that have waited for their first check until `now`, in jiffies64, count without one.
+// Returns how many; sets ret_services[i] of their services, unless it is NULL.
 size_t lb_state_end_waits(struct lb_state *b, uint64_t now, bool *ret_services);
 
 struct ring_rules lb_service_rules(const struct lb_service *s, uint64_t now, uint32_t hz);
 
-// Changes the slots of a service to the ring of its present members. Returns how many changed. If no member
-// counts, the last ring stays, and *ret_no_backend is set.
+// Changes the slots of a service to the ring of its present members. Returns how many changed. If
+// no member counts, the last ring stays, and *ret_no_backend is set.
 size_t lb_service_change(struct lb_state *b, size_t service, uint64_t now, uint32_t hz,
 			 bool *ret_no_backend);
 
-// Writes into the element of a backend what the datapath would otherwise compute for each packet; when all other fields
-// are there.
+// Writes into the element of a backend what the datapath would otherwise compute for each packet;
+// when all other fields are there.
 void lb_backend_complete(struct backend *b);
 
 // The service as the datapath sees it.
@@ -215,7 +227,8 @@ struct lb_service_loss {
 void lb_service_loss(const struct lb_state *b, const struct lb_service *s, uint64_t now,
 		     uint32_t hz, struct lb_service_loss *ret);
 
-// Find a service by name, a member by address and port (port 0 fits any; NULL address: here). NULL: not found.
+// Find a service by name, a member by address and port (port 0 fits any; NULL address: here). NULL:
+// not found.
 struct lb_service *lb_state_find(const struct lb_state *b, const char *name);
 struct lb_member *lb_state_find_member(const struct lb_state *b, const struct lb_service *s,
 				       const struct addr *addr, uint16_t port);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Host lines: full-length addresses found with one memory access (common/table4.h, common/table6.h).
+// Host lines: full-length addresses found with one memory access (common/table4.h,
+// common/table6.h).
 #pragma once
 
 #include "ctl/table/regions.h"

@@ -20,9 +20,10 @@ struct matrix_built {
 
 void matrix_built_free(struct matrix_built *m);
 
-// in->rules become the bits, in their order; without rules nothing is added. Sets the constants of the matrix and of
-// its sides. 0; or -EINVAL with errors queued in d: too many rows (options->rows_max bytes; the error names the sets
-// with the most combinations) or tables beyond TABLES_BYTES_MAX.
+// in->rules become the bits, in their order; without rules nothing is added. Sets the constants of
+// the matrix and of its sides. 0; or -EINVAL with errors queued in d: too many rows
+// (options->rows_max bytes; the error names the sets with the most combinations) or tables beyond
+// TABLES_BYTES_MAX.
 int matrix_build(const struct resolved *in, enum table_matrix which,
 		 const struct compile_options *options, struct diag *d, struct tables *t,
 		 struct matrix_built *ret);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Renumbers the rows: rows of hosts first, by the number of their hosts; the others keep their order.
+// Renumbers the rows: rows of hosts first, by the number of their hosts; the others keep their
+// order.
 #include "ctl/table/number.h"
 
 #include <stdlib.h>

@@ -11,16 +11,16 @@ typedef unsigned __int128 wide;
 #define RATE_JIFFY    (1ull << RATE_SHIFT)
 #define RATE_MULT_MAX (1ull << 41) // times RATE_FRAME_BITS: below 2^64
 
-// A packet costs a whole number of rate time in the datapath, so the nearest one is taken here; 0 for
-// rates above 2^21 packets a jiffy, which no packet exceeds.
+// A packet costs a whole number of rate time in the datapath, so the nearest one is taken here; 0
+// for rates above 2^21 packets a jiffy, which no packet exceeds.
 static void cost_of_packet(wide time, wide units, struct policy_rule *ret)
 {
 	ret->cost_mult = (uint64_t)((time + units / 2) / units);
 	ret->cost_shift = 0;
 }
 
-// A bit costs less than 1 from 2^20 bits a jiffy on: as many binary places as a frame leaves room for,
-// at least 40 bits in all.
+// A bit costs less than 1 from 2^20 bits a jiffy on: as many binary places as a frame leaves room
+// for, at least 40 bits in all.
 static void cost_of_bit(wide time, wide units, struct policy_rule *ret)
 {
 	uint32_t shift = 63;
@@ -36,8 +36,8 @@ static wide cost_of(const struct policy_rule *rule, uint64_t units)
 	return (wide)units * rule->cost_mult >> rule->cost_shift;
 }
 
-// What a burst needs. The clock only moves once a jiffy, and a jiffy's packets may come at once: a burst
-// below rate / HZ + 1 would cut the rate itself. rate / HZ units cost one jiffy exactly.
+// What a burst needs. The clock only moves once a jiffy, and a jiffy's packets may come at once: a
+// burst below rate / HZ + 1 would cut the rate itself. rate / HZ units cost one jiffy exactly.
 static wide tolerance_of(const struct policy_rule *rule, uint64_t burst)
 {
 	wide asked = cost_of(rule, burst), least = RATE_JIFFY + cost_of(rule, 1);

@@ -8,7 +8,8 @@
 #include "common/policy.h"
 #include "ctl/policy/resolved.h"
 
-// Bits of the largest frame that a rate may have to charge: BIG TCP's largest (GSO_MAX_SIZE), and some room.
+// Bits of the largest frame that a rate may have to charge: BIG TCP's largest (GSO_MAX_SIZE), and
+// some room.
 #define RATE_FRAME_BITS (524288ull * 8)
 // Bytes of a full frame on an Ethernet of 1500 bytes.
 #define RATE_USUAL_FRAME 1514

@@ -20,19 +20,21 @@ struct hash_key ring_key(const char *seed, size_t len);
 // What flows are hashed with, derived from the key of the service.
 struct flow_key ring_flow_key(const struct hash_key *key);
 
-// Elects the backends for new flows: copies n backends to `ret`, with weight 0 for those that get none. A
-// backend counts if it is up and has weight; backups count if no other backend does. Returns how many have
-// weight: with 0 the last ring stays in use, and ret must not be passed to ring_fill().
+// Elects the backends for new flows: copies n backends to `ret`, with weight 0 for those that get
+// none. A backend counts if it is up and has weight; backups count if no other backend does.
+// Returns how many have weight: with 0 the last ring stays in use, and ret must not be passed to
+// ring_fill().
 size_t ring_elect(const struct ring_backend *b, size_t n, struct ring_backend *ret);
 
 // Fills ret[0 … size - 1] with ids. State and backup are ignored. -EINVAL: the size is invalid, an
-// id or weight is out of range, more than POLICY_BACKENDS, or two with one address and port; -ENOENT:
-// none has weight. A backend whose share is below a slot may get none (ring_share_error).
+// id or weight is out of range, more than POLICY_BACKENDS, or two with one address and port;
+// -ENOENT: none has weight. A backend whose share is below a slot may get none (ring_share_error).
 int ring_fill(const struct hash_key *key, const struct ring_backend *b, size_t n, uint32_t size,
 	      uint16_t *ret);
 
 // The worst error of a share, |slots / size - weight / sum| / (weight / sum), in parts of a million
-// rounded up; about 1 / (size × share). *ret_worst (may be NULL): whose it is. 0 without any weight.
+// rounded up; about 1 / (size × share). *ret_worst (may be NULL): whose it is. 0 without any
+// weight.
 uint64_t ring_share_error(const struct ring_backend *b, size_t n, uint32_t size,
 			  const uint16_t *owners, size_t *ret_worst);
 

@@ -57,8 +57,8 @@ static int by_rest(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-// The method of largest remainders: no share is off by a slot. Among equal weights the first in the order
-// get one more, so that a new backend changes few of the other shares.
+// The method of largest remainders: no share is off by a slot. Among equal weights the first in the
+// order get one more, so that a new backend changes few of the other shares.
 static void divide(struct shares *s, uint32_t size)
 {
 	CLEANUP_FREE struct share **by = mem_zalloc(s->n, sizeof(struct share *));

@@ -29,7 +29,7 @@ struct ring_entry {
 // Is it a size of a ring: a prime of POLICY_RING_MIN … POLICY_RING_MAX?
 bool ring_size_ok(uint32_t size);
 
-// The n backends in order; to be freed. -EINVAL: the size is no ring's, a backend is out of range, too
-// many, or one is there twice.
+// The n backends in order; to be freed. -EINVAL: the size is no ring's, a backend is out of range,
+// too many, or one is there twice.
 int ring_order(const struct hash_key *key, const struct ring_backend *b, size_t n, uint32_t size,
 	       struct ring_entry **ret);

@@ -34,8 +34,8 @@ struct rows {
 void rows_init(struct rows *rows, size_t words, uint64_t max_bytes);
 void rows_free(struct rows *rows);
 
-// The number of the row, which is added if it is new; 0 when there is no room for it. While rows are
-// added the whole takes at most about twice max_bytes.
+// The number of the row, which is added if it is new; 0 when there is no room for it. While rows
+// are added the whole takes at most about twice max_bytes.
 policy_row rows_add(struct rows *rows, const struct row *row);
 
 // Gives row i the number number[i], a permutation that keeps 0 and 1. Ends the adding of rows;

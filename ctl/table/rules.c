@@ -28,7 +28,8 @@ static void fill_spans(const struct resolved_rule *from, struct policy_rule *to)
 	if (from->length.given) {
 		to->flags |= RULE_LENGTH | (from->ethertype.given ? RULE_FRAME : 0);
 		to->length_first = from->length.first;
-		// What the kernel has merged (BIG TCP) is longer than a length field says, and meant as well.
+		// What the kernel has merged (BIG TCP) is longer than a length field says, and
+		// meant as well.
 		to->length_last =
 			from->length.last < IP_LENGTH_MAX ? from->length.last : UINT32_MAX;
 	}

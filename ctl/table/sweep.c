@@ -106,8 +106,8 @@ static bool cursor_close(struct cursor *c, int family)
 	return c->at != 0; // else everything ends with the address space
 }
 
-// Moves to the next boundary; false: no more. Prefixes are nested or disjoint, in the order of their first
-// addresses, so the open ones are a stack.
+// Moves to the next boundary; false: no more. Prefixes are nested or disjoint, in the order of
+// their first addresses, so the open ones are a stack.
 static bool cursor_advance(struct cursor *c, int family)
 {
 	const struct resolved_addresses *s = c->set->set;

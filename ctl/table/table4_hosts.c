@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Hosts in lines of 64 bytes: a keyed hash tells the line, and with a seed of the line also the slot in it.
+// Hosts in lines of 64 bytes: a keyed hash tells the line, and with a seed of the line also the
+// slot in it.
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
@@ -11,8 +12,9 @@
 // Seeds tried for a line before a host of it is given up.
 #define SEEDS_MAX 4096
 
-// How full lines are. At `load` hundredths of a host a line on average, every 240th (one row) or 60th (rows) host finds
-// its line with `most` hosts already. More of them would fit, but take hundreds of seeds each to be tried.
+// How full lines are. At `load` hundredths of a host a line on average, every 240th (one row) or
+// 60th (rows) host finds its line with `most` hosts already. More of them would fit, but take
+// hundreds of seeds each to be tried.
 struct shape4 {
 	enum hosts4_kind kind;
 	uint32_t slots, most, load;
@@ -133,7 +135,8 @@ static void order_hosts(struct lines4 *l)
 		l->order[--l->first[line[i]]] = (uint32_t)i;
 }
 
-// Has each host of the line a slot of its own? Without branches: where the first two meet cannot be guessed.
+// Has each host of the line a slot of its own? Without branches: where the first two meet cannot be
+// guessed.
 static bool seed_parts(const struct line4 *line, uint32_t seed, uint32_t slots)
 {
 	uint32_t used = 0, sum = 0;

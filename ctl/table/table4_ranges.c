@@ -2,10 +2,11 @@
 // Tables of cells by the first bits of an address, and ranges of the lower 16 bits.
 #include "ctl/table/table4_parts.h"
 
-// Ranges that T4_DEPTH nodes can tell apart: a chain of n nodes for n of them, else two halves below one node.
+// Ranges that T4_DEPTH nodes can tell apart: a chain of n nodes for n of them, else two halves
+// below one node.
 #define RANGES_MAX (1u << (T4_DEPTH - 1))
-// Neighbours differ, so no row has more than half of the spans of a slot: of more spans than these, too many are
-// not of the most frequent row.
+// Neighbours differ, so no row has more than half of the spans of a slot: of more spans than these,
+// too many are not of the most frequent row.
 #define SPANS_MAX (2 * RANGES_MAX + 1)
 
 struct ranges4 {
@@ -131,7 +132,8 @@ static void cell_put(struct ranges4 *t, size_t at, size_t index, uint32_t value)
 
 static uint32_t put_table(struct ranges4 *t, uint32_t first, unsigned shift, size_t i);
 
-// The cell for the 2^shift addresses from `first` on. *span: the span of an address before; becomes that of `first`.
+// The cell for the 2^shift addresses from `first` on. *span: the span of an address before; becomes
+// that of `first`.
 static uint32_t put_slot(struct ranges4 *t, uint32_t first, unsigned shift, size_t *span)
 {
 	const struct spans4 *s = t->spans;
@@ -151,8 +153,8 @@ static uint32_t put_slot(struct ranges4 *t, uint32_t first, unsigned shift, size
 	return node;
 }
 
-// A table by 8 bits of the address: those after the first ones, or else the last 8. The latter may be for fewer
-// than 256 addresses, all other cells are not used.
+// A table by 8 bits of the address: those after the first ones, or else the last 8. The latter may
+// be for fewer than 256 addresses, all other cells are not used.
 static uint32_t put_table(struct ranges4 *t, uint32_t first, unsigned shift, size_t i)
 {
 	unsigned below = shift > 8 ? shift - 8 : 0;

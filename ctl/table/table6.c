@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Chooses how the IPv6 addresses of a side are stored: hosts in lines, the others as one row or in nodes.
+// Chooses how the IPv6 addresses of a side are stored: hosts in lines, the others as one row or in
+// nodes.
 #include "ctl/table/table6.h"
 
 #include "ctl/table/table6_hosts.h"

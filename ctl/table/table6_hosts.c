@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Places hosts in lines: each in the first of its two lines while there is room, then in the second, then by moving
-// others to their other line.
+// Places hosts in lines: each in the first of its two lines while there is room, then in the
+// second, then by moving others to their other line.
 //
-// Pagh and Rodler, "Cuckoo Hashing", ESA 2001; with two lines of three places, more than nine tenths of all places
-// can be used. The place in a line follows from a factor of the line's own, tried until no two hosts want one.
+// Pagh and Rodler, "Cuckoo Hashing", ESA 2001; with two lines of three places, more than nine
+// tenths of all places can be used. The place in a line follows from a factor of the line's own,
+// tried until no two hosts want one.
 #include "ctl/table/table6_hosts.h"
 
 #include <errno.h>
@@ -14,8 +15,8 @@
 
 // So many hosts among prefixes do without lines: their nodes stay in the cache.
 #define FEW 64
-// Hosts of a line on average, in hundredths. Half full, 6 % of the hosts are in their second line and cost a second
-// access; above so many lines memory counts for more.
+// Hosts of a line on average, in hundredths. Half full, 6 % of the hosts are in their second line
+// and cost a second access; above so many lines memory counts for more.
 #define LOAD       150
 #define LOAD_MOST  275
 #define LINES_MANY (1u << 17)

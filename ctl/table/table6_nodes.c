@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Builds nodes and cells from sorted regions. Few ranges within a block become a chain of nodes; more become one node
-// for the smallest prefix that has all their edges, divided into cells by their number. So empty levels cost nothing,
-// and every table of cells separates at least two edges.
+// Builds nodes and cells from sorted regions. Few ranges within a block become a chain of nodes;
+// more become one node for the smallest prefix that has all their edges, divided into cells by
+// their number. So empty levels cost nothing, and every table of cells separates at least two
+// edges.
 //
-// A node holds 2^shift keys from anywhere on, not a prefix: two that overlap are any range, and one is a range that
-// ends with its block, because keys outside of the block never come there.
+// A node holds 2^shift keys from anywhere on, not a prefix: two that overlap are any range, and one
+// is a range that ends with its block, because keys outside of the block never come there.
 #include "ctl/table/table6_nodes.h"
 
 #include <errno.h>
@@ -15,11 +16,13 @@
 #define FEW_EDGES 8 // that may make a chain
 #define BITS_MIN  4 // of a table of cells
 #define BITS_MAX  20
-// From so many nodes on each further node decides at least 8 bits of an address. This keeps the way to any row below
-// TABLE6_STEPS: 4 nodes for 16 bits, 4 for the rest of the high word, a chain, 9 for the low word, a chain: 25.
+// From so many nodes on each further node decides at least 8 bits of an address. This keeps the way
+// to any row below TABLE6_STEPS: 4 nodes for 16 bits, 4 for the rest of the high word, a chain, 9
+// for the low word, a chain: 25.
 #define STEPS_FEW     4
 #define BITS_MIN_DEEP 8
-// Sets of up to so many regions get tables that leave every second cell without an edge; larger ones save memory.
+// Sets of up to so many regions get tables that leave every second cell without an edge; larger
+// ones save memory.
 #define REGIONS_MANY (1u << 18)
 
 struct building {
@@ -131,8 +134,8 @@ static unsigned table_bits(const struct building *t, const struct block *b)
 
 // ---- chains -------------------------------------------------------------------------------------
 
-// Nodes for the parts of a block whose row is not `out`. Parts of a /64 are its low words: one such /64 at most,
-// `split`.
+// Nodes for the parts of a block whose row is not `out`. Parts of a /64 are its low words: one such
+// /64 at most, `split`.
 struct chain {
 	policy_row out;
 	unsigned n; // those of ranges
@@ -197,7 +200,8 @@ static void chain_split(struct chain *c, address_key addr)
 	c->split = split;
 }
 
-// What part of a block one region is: whole keys, and the keys at its ends that it shares with others.
+// What part of a block one region is: whole keys, and the keys at its ends that it shares with
+// others.
 static void chain_add_region(const struct building *t, struct chain *c, const struct block *b,
 			     size_t region)
 {
@@ -259,7 +263,8 @@ static struct block block_narrow(const struct building *t, const struct block *b
 	return narrow;
 }
 
-// The part of a block that a table of cells is for. To skip a few bits is not worth the nodes before it.
+// The part of a block that a table of cells is for. To skip a few bits is not worth the nodes
+// before it.
 static struct block block_to_divide(const struct building *t, const struct block *b)
 {
 	struct block narrow = block_narrow(t, b);
@@ -342,8 +347,8 @@ static void table_node_fill(struct building *t, uint32_t node, const struct bloc
 	t->out.nodes.at[node] = n;
 }
 
-// A node for the part of a block that is to be divided. Where the regions before and after it have different rows,
-// nodes before it have the keys after it.
+// A node for the part of a block that is to be divided. Where the regions before and after it have
+// different rows, nodes before it have the keys after it.
 static uint32_t divide_fill(struct building *t, const struct block *b)
 {
 	struct block part = block_to_divide(t, b);
@@ -458,8 +463,8 @@ static size_t power_of_two(size_t n)
 	return power;
 }
 
-// Masked numbers up to the next power of two must lie within the tables; what is there may be another table, because
-// no cell or node has such a number.
+// Masked numbers up to the next power of two must lie within the tables; what is there may be
+// another table, because no cell or node has such a number.
 static void extend(struct tables *t, size_t end)
 {
 	size_t at = tables_add(t, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The tables of a policy while they are built: bytes that become the one value of the map `tables`, and the
-// constants by which programs find what is in them (common/tables.h).
+// The tables of a policy while they are built: bytes that become the one value of the map `tables`,
+// and the constants by which programs find what is in them (common/tables.h).
 #pragma once
 
 #include <stdbool.h>
@@ -9,12 +9,13 @@
 
 #include "common/tables.h"
 
-// More than the verifier follows as an offset into a value is 512 MB; a policy that needs more than this is refused.
+// More than the verifier follows as an offset into a value is 512 MB; a policy that needs more than
+// this is refused.
 #define TABLES_BYTES_MAX (256u << 20)
 
 void tables_free(struct tables *t);
-// Adds `bytes` zeroed bytes from the next multiple of TABLE_ALIGN on and returns their offset. Pointers into t->at
-// are invalid afterwards.
+// Adds `bytes` zeroed bytes from the next multiple of TABLE_ALIGN on and returns their offset.
+// Pointers into t->at are invalid afterwards.
 size_t tables_add(struct tables *t, size_t bytes);
 // The same with a copy of the memory at `from`.
 size_t tables_copy(struct tables *t, const void *from, size_t bytes);

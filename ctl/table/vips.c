@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which services are in lines, their combinations of address, port and protocol, a seed with which all have room, and
-// multipliers that give each its place in its line.
+// Which services are in lines, their combinations of address, port and protocol, a seed with which
+// all have room, and multipliers that give each its place in its line.
 #include "ctl/table/vips.h"
 
 #include <arpa/inet.h>
@@ -221,8 +221,8 @@ static bool spread_lines(struct vip_family *f, uint64_t *state)
 	return true;
 }
 
-// So many lines that one of some seeds gives all room. There is an end: with as many lines as the square of the
-// combinations, half of all seeds do. VIPS_MAX combinations take some thousands.
+// So many lines that one of some seeds gives all room. There is an end: with as many lines as the
+// square of the combinations, half of all seeds do. VIPS_MAX combinations take some thousands.
 static void find_lines(struct vip_family *f, uint64_t state)
 {
 	size_t most = f->v6 ? VIPS6 : VIPS4;

@@ -9,15 +9,15 @@
 #include "ctl/policy/resolved.h"
 #include "ctl/table/tables.h"
 
-// A service is in lines if its addresses are hosts, its ports and protocols are given, and it has at most so many
-// combinations of them.
+// A service is in lines if its addresses are hosts, its ports and protocols are given, and it has
+// at most so many combinations of them.
 #define VIPS_OF_SERVICE 256
 // All combinations of a family; services that would exceed it are not in lines.
 #define VIPS_MAX 4096
 
 bool vips_fit(const struct resolved *r, const struct resolved_service *s);
 
-// Adds the lines of both families and sets their constants; V4_LINES_N or V6_LINES_N is 0 without a service in them,
-// VIPS_ALL 1 if every service is. The same policy and seed give the same lines. Services do not meet: resolve has
-// refused those that do.
+// Adds the lines of both families and sets their constants; V4_LINES_N or V6_LINES_N is 0 without a
+// service in them, VIPS_ALL 1 if every service is. The same policy and seed give the same lines.
+// Services do not meet: resolve has refused those that do.
 void vips_build(const struct resolved *r, uint64_t seed, struct tables *t);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The XDP program of the far hosts of a lab: passes all packets. On veth, packets that one side sends by XDP_TX
- * arrive only if the other side has a program.
- */
+ * The XDP program of the far hosts of a lab: passes all packets. On veth, packets that one side
+ * sends by XDP_TX arrive only if the other side has a
+ * program. */
 
 /* <linux/bpf.h> would need the include path of the architecture, for one constant. */
 enum { XDP_PASS = 2 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "balance": packets of a service to its backends. Net of a program that restores the frame, moves its
-// head by the same amount and sends it back.
+// Rows "balance": packets of a service to its backends. Net of a program that restores the frame,
+// moves its head by the same amount and sends it back.
 #include "tests/bench/balance.h"
 
 #include <stdlib.h>
@@ -136,7 +136,8 @@ static struct addr *make_flows(enum traffic traffic)
 	return flows;
 }
 
-// Afterwards all flows have been heard twice, and are pinned where slots change; a flood has filled all pins.
+// Afterwards all flows have been heard twice, and are pinned where slots change; a flood has filled
+// all pins.
 static void warm_up(struct draw *d, const struct subject *s, enum traffic traffic)
 {
 	uint32_t packets = traffic == FLOOD ? 2 * PINS : 2 * BENCH_SOURCES;

@@ -29,5 +29,6 @@ struct balance_case {
 #define BALANCE_IP6 40
 #define BALANCE_UDP 8
 
-// Measures Weir and a peer that answers the same packets with headers of the same length; NULL: none.
+// Measures Weir and a peer that answers the same packets with headers of the same length; NULL:
+// none.
 void balance_measure(const struct bench *b, const struct balance_case *c, struct subject *peer);

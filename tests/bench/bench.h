@@ -40,8 +40,9 @@ void bench_begin(struct bench *b);
 int bench_last_cpu(void);      // of those that the process may use
 void bench_use_all_cpus(void); // for rows that run commands; they come last
 
-// Runs a part of the bench: a row, or rows that have their tables in common. A bench_die() inside ends this part only:
-// the report gets a failed row `id`. Parts may contain others. What the part holds then stays until the end of the bench.
+// Runs a part of the bench: a row, or rows that have their tables in common. A bench_die() inside
+// ends this part only: the report gets a failed row `id`. Parts may contain others. What the part
+// holds then stays until the end of the bench.
 typedef void bench_part(const struct bench *b, const void *of);
 void bench_try(const struct bench *b, const char *id, bench_part *part, const void *of);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "commands": what a change of one address and a question cost, from fork to exit, beside nft, ipset and
-// xdp-filter.
+// Rows "commands": what a change of one address and a question cost, from fork to exit, beside nft,
+// ipset and xdp-filter.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static const struct row_goal of_packet = {
 	.what = "weir explain of a packet, with a list of 1,000,000 in the policy",
 	.reach = {{20e6}}};
 
-// ---- one address ---------------------------------------------------------------------------------
+// ---- one address --------------------------------------------------------------------------------
 
 struct ban {
 	const char *subject;
@@ -148,7 +148,7 @@ static void run_block(const struct bench *b, const struct place *p)
 		report_bans(b, &block_wall, bans, ARRAY_SIZE(bans), true);
 }
 
-// ---- many interfaces -----------------------------------------------------------------------------
+// ---- many interfaces ----------------------------------------------------------------------------
 
 static void add_devices(const struct place *p)
 {
@@ -186,7 +186,7 @@ static void run_many(const struct bench *b, const struct place *one)
 	report_bans(b, &block_many, bans, ARRAY_SIZE(bans), false);
 }
 
-// ---- questions -----------------------------------------------------------------------------------
+// ---- questions ----------------------------------------------------------------------------------
 
 // Returns an address that the list has; the caller frees it.
 static char *apply_million(const struct bench *b, const struct place *p)

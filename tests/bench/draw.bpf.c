@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Gives every packet another source address, then jumps into the program under test or sends the packet out of a
-// device. Outer headers that the program under test has added are removed first.
+// Gives every packet another source address, then jumps into the program under test or sends the
+// packet out of a device. Outer headers that the program under test has added are removed first.
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -21,7 +21,8 @@ const volatile struct bench_head head;
 __u32 next_source;
 __u64 random_state = 0x9e3779b97f4a7c15ull;
 
-// In network order. Of IPv4 two in a word. A map would be looked up: a test and a branch more before each packet.
+// In network order. Of IPv4 two in a word. A map would be looked up: a test and a branch more
+// before each packet.
 __u64 sources[2 * BENCH_SOURCES];
 
 struct {
@@ -104,7 +105,8 @@ int bench_draw(struct xdp_md *ctx)
 #define TEXT_(n) #n
 #define TEXT(n)  TEXT_(n)
 
-// The same with instructions that do nothing, as a driver executes some hundred between two packets.
+// The same with instructions that do nothing, as a driver executes some hundred between two
+// packets.
 SEC("xdp")
 int bench_spaced(struct xdp_md *ctx)
 {

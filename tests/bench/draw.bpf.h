@@ -8,8 +8,8 @@
 
 #define BENCH_IDLE 256 /* instructions between two spaced packets */
 
-/* The headers of Ethernet, IPv4 and TCP, in pieces as programs read them: a load that spans two pieces would wait for
- * both stores, which does not happen with packets from a device. */
+/* The headers of Ethernet, IPv4 and TCP, in pieces as programs read them: a load that spans two
+ * pieces would wait for both stores, which does not happen with packets from a device. */
 #define BENCH_HEAD_WORDS 10 /* of IPv4 and TCP */
 struct bench_head {
 	struct {
@@ -21,8 +21,8 @@ struct bench_head {
 } __attribute__((packed));
 _Static_assert(sizeof(struct bench_head) == 14 + 20 + 20, "layout");
 
-/* A rule of the linear scan, IPv4, in host order. A field that the rule does not name has a mask of zero or a
- * full range. */
+/* A rule of the linear scan, IPv4, in host order. A field that the rule does not name has a mask of
+ * zero or a full range. */
 struct bench_rule {
 	__u32 src, src_mask, dst, dst_mask;
 	__u16 sport_first, sport_last, dport_first, dport_last;

@@ -26,15 +26,18 @@ struct draw_options {
 // TCP to 198.18.0.1 or 2001:db8::1, port 40000 to 80. Ends the bench on failure.
 struct draw *draw_new(const struct draw_options *o);
 void draw_free(struct draw *d);
-// The options, for the baseline: it drops, or moves the head by the same amount and sends the frame back.
+// The options, for the baseline: it drops, or moves the head by the same amount and sends the frame
+// back.
 const struct draw_options *draw_what(const struct draw *d);
 // From now on, BENCH_IDLE instructions that do nothing lie between two packets, or none.
 void draw_space(struct draw *d, bool spaced);
 // The program that the packets jump into.
 void draw_target(struct draw *d, int program);
-// The n-th packet as the target gets it. Returns its length; *ret_frame is valid until the next call.
+// The n-th packet as the target gets it. Returns its length; *ret_frame is valid until the next
+// call.
 size_t draw_packet(struct draw *d, size_t n, const uint8_t **ret_frame);
-// Runs n packets. Stores the verdict of the last one in *ret_verdict (may be NULL). Returns the total CPU time.
+// Runs n packets. Stores the verdict of the last one in *ret_verdict (may be NULL). Returns the
+// total CPU time.
 uint64_t draw_run(const struct draw *d, uint32_t n, uint32_t *ret_verdict);
 // Sends n packets as live frames. Returns the total wall clock time.
 uint64_t draw_send(const struct draw *d, uint32_t n);

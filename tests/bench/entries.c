@@ -62,7 +62,7 @@ static void run_block(const struct bench *b, const struct place *p)
 	report_row(b->report, &block_100k, &result, 1);
 }
 
-// ---- a million entries ---------------------------------------------------------------------------
+// ---- a million entries --------------------------------------------------------------------------
 
 // An address that no set has (RFC 2544), another one for each number.
 static char *banned(size_t number)
@@ -70,7 +70,8 @@ static char *banned(size_t number)
 	return mem_printf("198.19.%zu.%zu", number / 256, number % 256);
 }
 
-// --force: without it, the command reads the environments of processes, which a container may forbid.
+// --force: without it, the command reads the environments of processes, which a container may
+// forbid.
 static int ban(const struct place *p, size_t number, struct tool_cost *cost)
 {
 	CLEANUP_FREE char *address = banned(number);
@@ -97,8 +98,8 @@ static void run_ban(const struct bench *b, const struct place *few, const struct
 		   2);
 }
 
-// One of the processes: its part of the addresses, one after the other. Exits with the number of failures; what
-// has not begun in time has failed, too.
+// One of the processes: its part of the addresses, one after the other. Exits with the number of
+// failures; what has not begun in time has failed, too.
 _Noreturn static void ban_part(const struct place *p, size_t caller)
 {
 	uint64_t end = bench_now_ns() + PATIENCE;

@@ -4,13 +4,15 @@
 
 #include <linux/types.h>
 
-/* Hosts: open addressing, a key in each cell, 0 if it is empty; less than half of the cells are used. */
+/* Hosts: open addressing, a key in each cell, 0 if it is empty; less than half of the cells are
+ * used. */
 #define FLOOR_CELLS_LOG2 21
 #define FLOOR_CELLS      (1u << FLOOR_CELLS_LOG2)
 #define FLOOR_MULTIPLIER 0x9e3779b97f4a7c15ull
 #define FLOOR_PROBES     64
 
-/* Prefixes: by the upper 16 bits FLOOR_NONE, FLOOR_ALL, or a node; a node is a range of the lower 16 bits. */
+/* Prefixes: by the upper 16 bits FLOOR_NONE, FLOOR_ALL, or a node; a node is a range of the lower
+ * 16 bits. */
 #define FLOOR_NONE   0
 #define FLOOR_ALL    1
 #define FLOOR_FIRST  2 /* number of the first node */
@@ -28,8 +30,8 @@ struct floor_counter {
 	__u64 packets, bytes;
 };
 
-/* Many prefixes: by the first 18 bits a cell with two bits for each /24: all of it, or a leaf with a bit for each
- * address. The leaves of a cell follow each other from first[cell] on. */
+/* Many prefixes: by the first 18 bits a cell with two bits for each /24: all of it, or a leaf with
+ * a bit for each address. The leaves of a cell follow each other from first[cell] on. */
 #define FLOOR_BITS_SHIFT 14
 #define FLOOR_BITS_CELLS (1u << (32 - FLOOR_BITS_SHIFT))
 #define FLOOR_LEAVES     (1u << 19)
@@ -56,8 +58,8 @@ static inline __u32 floor_host6_hash(struct floor_host6 host, __u32 shift)
 		       (shift & 63));
 }
 
-/* IPv6 prefixes of 32 to 64 bits, in host order: by a hash of the first 32 bits a chain of nodes, each a range of the
- * first 64 bits. 0 ends it. */
+/* IPv6 prefixes of 32 to 64 bits, in host order: by a hash of the first 32 bits a chain of nodes,
+ * each a range of the first 64 bits. 0 ends it. */
 #define FLOOR_HEADS_LOG2 18
 #define FLOOR_HEADS      (1u << FLOOR_HEADS_LOG2)
 #define FLOOR_NODES6     (1u << 17)
@@ -80,7 +82,8 @@ struct floor_rates {
 	__u64 source[8]; /* above the time, of 32 bits */
 };
 
-/* The balancer: what is written in front of a packet, in the order of the frame, and what it needs to know. */
+/* The balancer: what is written in front of a packet, in the order of the frame, and what it needs
+ * to know. */
 #define FLOOR_SLOTS    16381
 #define FLOOR_BACKENDS 256
 #define FLOOR_HEAD     34 /* Ethernet and IPv4 */

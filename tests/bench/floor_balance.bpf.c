@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Floors of the balancer: TCP over IPv4 to a VIP, ipip, tables in arrays; and the bare read of a bucket of pins.
+// Floors of the balancer: TCP over IPv4 to a VIP, ipip, tables in arrays; and the bare read of a
+// bucket of pins.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Floors of what has a line of memory for each source: a blocked address with its counter, and a rate.
+// Floors of what has a line of memory for each source: a blocked address with its counter, and a
+// rate.
 #include "tests/bench/floor_packet.bpf.h"
 
 const volatile __u32 shift; // of the hash of a host: 64 less the logarithm of the used cells

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Floor of the filter: is the source of a TCP or UDP packet over IPv4 in a set? Counts, drops or passes.
+// Floor of the filter: is the source of a TCP or UDP packet over IPv4 in a set? Counts, drops or
+// passes.
 #include "tests/bench/floor_packet.bpf.h"
 
 const volatile __u32 shift; // of the hash of a host: 64 less the logarithm of the used cells

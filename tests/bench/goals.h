@@ -30,5 +30,6 @@ struct judged {
 struct judged judge(const struct measured *m, const struct row_goal *goal, const struct bound *b);
 // The first program of the same row that a bound names; NULL: none.
 const char *goal_peer(const struct measured *m, const struct row_goal *goal);
-// "<= 1.3 (pins-read + balance-ipip-stable)", "<= 150 ms", ">= 0.95 floor-filter"; the caller frees it.
+// "<= 1.3 (pins-read + balance-ipip-stable)", "<= 150 ms", ">= 0.95 floor-filter"; the caller frees
+// it.
 char *bound_text(const struct row_goal *goal, const struct bound *b);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "katran": packets of the balancer to Weir and to Katran, whose objects `make bench KATRAN=FOLDER` compiles.
-// Katran remembers at most 125,000 new flows a second on a CPU: a flood lasts longer than a second.
+// Rows "katran": packets of the balancer to Weir and to Katran, whose objects `make bench
+// KATRAN=FOLDER` compiles. Katran remembers at most 125,000 new flows a second on a CPU: a flood
+// lasts longer than a second.
 #include "ctl/base/mem.h"
 #include "tests/bench/balance.h"
 

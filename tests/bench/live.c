@@ -41,7 +41,8 @@ static const struct live_case cases[] = {
 
 // Device
 
-// Frames of the kernel itself would wake the receiver on another CPU, where it loses packets if its program is slow.
+// Frames of the kernel itself would wake the receiver on another CPU, where it loses packets if its
+// program is slow.
 static void leave_out_ipv6(const char *device)
 {
 	CLEANUP_FREE char *path = mem_printf("/proc/sys/net/ipv6/conf/%s/disable_ipv6", device);
@@ -149,8 +150,8 @@ struct programs {
 	size_t n, repeated[PROGRAMS];
 };
 
-// Sends the packets of a round. nft has no program: its hook gets the packets while no program is attached. Returns how
-// many were received, and *ret_ns for all of them.
+// Sends the packets of a round. nft has no program: its hook gets the packets while no program is
+// attached. Returns how many were received, and *ret_ns for all of them.
 static uint64_t send_round(const struct draw *d, int program, double *ret_ns)
 {
 	uint64_t before, taken;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Measures Weir and its peers; writes a table to standard output and a JSON file.
 //
-// usage: bench [-o FILE] [-w WEIR] [-r ROUNDS] [-c CPU] [-k FOLDER] [ID…]: the rows whose id begins with ID, or all
-// rows; -k: Katran's objects, for its rows. Needs root. Exit status: 0 all rows were measured, whether goals are reached or not; 1 usage; 2 system error, also of one
-// row: the others are measured.
+// usage: bench [-o FILE] [-w WEIR] [-r ROUNDS] [-c CPU] [-k FOLDER] [ID…]: the rows whose id begins
+// with ID, or all rows; -k: Katran's objects, for its rows. Needs root. Exit status: 0 all rows
+// were measured, whether goals are reached or not; 1 usage; 2 system error, also of one row: the
+// others are measured.
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>

@@ -193,7 +193,8 @@ static void measure_row(const struct bench *b, const void *of)
 	free_series(series, used);
 }
 
-// The packets of large tables one after the other without a pause, which no goal is for, and then spaced.
+// The packets of large tables one after the other without a pause, which no goal is for, and then
+// spaced.
 static void measure_both(const struct bench *b, const struct row *row)
 {
 	CLEANUP_FREE char *id = mem_printf("%s-spaced", row->goal->id);

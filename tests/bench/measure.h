@@ -11,7 +11,8 @@
 
 #define MEASURE_SUBJECTS 8
 
-// The verdict that a subject must return. Otherwise the bench ends, as it would measure something else.
+// The verdict that a subject must return. Otherwise the bench ends, as it would measure something
+// else.
 enum answer {
 	ANSWER_DROP,
 	ANSWER_PASS,
@@ -19,8 +20,9 @@ enum answer {
 	ANSWER_ANY,
 };
 
-// Does nothing if the row is not requested. Where its tables are large, measures it back to back and spaced. subjects[0] is Weir, the others are peers. A skipped subject gets a line
-// with the reason.
+// Does nothing if the row is not requested. Where its tables are large, measures it back to back
+// and spaced. subjects[0] is Weir, the others are peers. A skipped subject gets a line with the
+// reason.
 void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
 	     struct subject *const *subjects, size_t n);
 

@@ -32,7 +32,8 @@ static struct bpf_object *open_form(const struct peer_form *f)
 		       : bpf_object__open_mem(f->elf, f->elf_bytes, NULL);
 }
 
-// Programs in a program array must have the same support for fragments and the same expected attach type.
+// Programs in a program array must have the same support for fragments and the same expected attach
+// type.
 static void prepare_programs(const struct peer_form *f, const struct bpf_object *o)
 {
 	struct bpf_program *p;

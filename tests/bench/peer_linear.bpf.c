@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Peer: evaluates rules one after the other, like a filter without tables. IPv4 without options, untagged.
+// Peer: evaluates rules one after the other, like a filter without tables. IPv4 without options,
+// untagged.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_endian.h>
@@ -40,7 +41,8 @@ static __always_inline __u32 outside(__u32 port, __u32 first, __u32 last)
 	return (port - first) | (last - port);
 }
 
-// 0: the rule matches. Branch-free, so that the verifier visits each rule once. The frame has no tag.
+// 0: the rule matches. Branch-free, so that the verifier visits each rule once. The frame has no
+// tag.
 static __always_inline __u32 misses(const struct fields *f, const struct bench_rule *r)
 {
 	__u32 ports = outside(f->sport, r->sport_first, r->sport_last) |

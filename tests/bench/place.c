@@ -22,7 +22,7 @@ struct place {
 static struct place *places;
 static pid_t owner;
 
-// ---- commands ------------------------------------------------------------------------------------
+// ---- commands -----------------------------------------------------------------------------------
 
 typedef int run_fn(const char *const *argv, struct tool_cost *cost);
 
@@ -58,7 +58,7 @@ void place_need(const struct place *p, const char *const *words, struct tool_cos
 	run(p, words, cost, need);
 }
 
-// ---- instances -----------------------------------------------------------------------------------
+// ---- instances ----------------------------------------------------------------------------------
 
 static void remove_files(const struct place *p)
 {
@@ -123,7 +123,7 @@ struct place *place_new(const struct bench *b, const char *device, const char *r
 	return p;
 }
 
-// ---- costs ---------------------------------------------------------------------------------------
+// ---- costs --------------------------------------------------------------------------------------
 
 bool costs_want(const struct costs *c)
 {

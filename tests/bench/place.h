@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Instances for the rows that run commands: each with a device of its own, in the namespace of the bench.
+// Instances for the rows that run commands: each with a device of its own, in the namespace of the
+// bench.
 #pragma once
 
 #include <stdbool.h>

@@ -38,8 +38,8 @@ static struct prefix network(const uint8_t *head, size_t head_bytes, uint8_t fam
 	return prefix_of(&a, len);
 }
 
-// A network that no packet of draw.h uses: in the second half of 198.18.0.0/15 (RFC 2544), or another /48 of
-// 2001:db8::/32.
+// A network that no packet of draw.h uses: in the second half of 198.18.0.0/15 (RFC 2544), or
+// another /48 of 2001:db8::/32.
 static struct prefix elsewhere(uint8_t family, uint64_t *state)
 {
 	static const uint8_t head4[] = {198, 19}, head6[] = {0x20, 0x01, 0x0d, 0xb8, 0xff};

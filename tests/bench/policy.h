@@ -13,7 +13,8 @@
 enum rules_shape {
 	RULES_FIELDS, // eight fields in turn: addresses, ports, protocol, flags, VLAN, interface
 	RULES_FROM,   // each from another network, with ports and protocols: a list of offenders
-	RULES_WORST, // in each 64 rules, every field of the packet matches somewhere, but no rule matches
+	// in each 64 rules, every field of the packet matches somewhere, but no rule matches
+	RULES_WORST,
 };
 
 struct rules {

@@ -47,7 +47,7 @@ void report_free(struct report *r)
 	free(r);
 }
 
-// ---- the table -----------------------------------------------------------------------------------
+// ---- the table ----------------------------------------------------------------------------------
 
 // Times of commands are printed in milliseconds.
 static void print_ns(double ns)
@@ -94,7 +94,7 @@ static void print_result(const struct row_goal *goal, const struct result *own,
 	putchar('\n');
 }
 
-// ---- goals ---------------------------------------------------------------------------------------
+// ---- goals --------------------------------------------------------------------------------------
 
 static const char *const reach_words[] = {
 	[REACH_YES] = "reached",
@@ -163,7 +163,7 @@ static struct json *note_goals(struct report *r, const struct row_goal *goal,
 	return goals;
 }
 
-// ---- the document --------------------------------------------------------------------------------
+// ---- the document -------------------------------------------------------------------------------
 
 static struct json *number_or_nothing(double n)
 {

@@ -8,12 +8,12 @@
 
 #define BOUNDS 3
 
-// A goal: at most `factor` times the sum of what is named (rows of shares: at least). It is reached if it holds for
-// the minima and for the medians.
+// A goal: at most `factor` times the sum of what is named (rows of shares: at least). It is reached
+// if it holds for the minima and for the medians.
 struct bound {
 	double factor; // 0: no bound
-	// A program of the same row; a row, for Weir in it; or "ROW/PROGRAM". Rows come before the one that names
-	// them. Without names, the factor is in nanoseconds.
+	// A program of the same row; a row, for Weir in it; or "ROW/PROGRAM". Rows come before the
+	// one that names them. Without names, the factor is in nanoseconds.
 	const char *of[2];
 };
 

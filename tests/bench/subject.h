@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Programs under test: Weir with a policy, and its peers with the same addresses. A subject can be the target of a
-// tail call or attached. If the kernel refuses one, the bench ends, except for peers that may be missing.
+// Programs under test: Weir with a policy, and its peers with the same addresses. A subject can be
+// the target of a tail call or attached. If the kernel refuses one, the bench ends, except for
+// peers that may be missing.
 #pragma once
 
 #include <stddef.h>
@@ -10,8 +11,8 @@
 #include "tests/bench/draw.bpf.h"
 #include "tests/bench/sets.h"
 
-// The place in memory that the kernel gives a program changes its time by up to a third. So each is loaded several
-// times, with the same maps where it is a peer, and measured in each place.
+// The place in memory that the kernel gives a program changes its time by up to a third. So each is
+// loaded several times, with the same maps where it is a peer, and measured in each place.
 #define SUBJECT_LOADS 3
 
 struct subject {
@@ -35,8 +36,8 @@ void subject_empty(struct subject *ret);
 // Moves the head by `grow` bytes and returns XDP_TX.
 void subject_sender(uint8_t grow, struct subject *ret);
 
-// Weir as attached: root program, jump, policy. The policy file is compiled by the real compiler; NULL: the
-// empty policy. Packets arrive on interface 1, the first one of the policy.
+// Weir as attached: root program, jump, policy. The policy file is compiled by the real compiler;
+// NULL: the empty policy. Packets arrive on interface 1, the first one of the policy.
 struct weir_options {
 	const char *policy;
 	const struct set *blocked; // hosts in the overlay; NULL: empty overlay
@@ -58,12 +59,13 @@ void subject_lpm(const struct set *s, struct subject *ret);
 void subject_lru(uint32_t entries, struct subject *ret);
 // Linear scan of the rules.
 void subject_linear(const struct bench_rule *rules, size_t n, struct subject *ret);
-// xdp-filter in "deny" mode from the objects of Debian's package; what: "all" or "ip". It does not support
-// prefixes and gets the first address of each. Skipped if the package is missing.
+// xdp-filter in "deny" mode from the objects of Debian's package; what: "all" or "ip". It does not
+// support prefixes and gets the first address of each. Skipped if the package is missing.
 void subject_xdp_filter(const char *what, const struct set *const *sets, size_t n,
 			struct subject *ret);
 
-// Katran's balancer, from FOLDER/MODE.o (ipip or gue), with one VIP, 64 backends, and a table of flows for the CPU.
+// Katran's balancer, from FOLDER/MODE.o (ipip or gue), with one VIP, 64 backends, and a table of
+// flows for the CPU.
 void subject_katran(const char *folder, const char *mode, int cpu, struct subject *ret);
 
 // Bounds: programs written for one row, with the least that its task needs.
@@ -75,7 +77,8 @@ void subject_floor_padded(const struct set *s, struct subject *ret);
 void subject_floor_overlay(const struct set *s, struct subject *ret);
 // The line of an IPv4 source, in which the time of its last packet is written.
 void subject_floor_limit(struct subject *ret);
-// A balancer: ipip to `backends` backends, 10.0.1.1 and following, by a keyed hash of the flow; three counters.
+// A balancer: ipip to `backends` backends, 10.0.1.1 and following, by a keyed hash of the flow;
+// three counters.
 void subject_floor_ipip(size_t backends, struct subject *ret);
 // One random bucket in as many pins as the service has room for, and the frame back as in ipip.
 void subject_pins_read(size_t pins, struct subject *ret);

@@ -38,7 +38,7 @@ int floor_program(const struct bpf_object *o, const char *program)
 	return bpf_program__fd(bpf_object__find_program_by_name(o, program));
 }
 
-// ---- the balancer --------------------------------------------------------------------------------
+// ---- the balancer -------------------------------------------------------------------------------
 
 struct balancers {
 	struct floor_balance_bpf *loads[SUBJECT_LOADS];

@@ -17,7 +17,8 @@
 
 #define FEW 50000 // prefixes, for which there are nodes
 
-// What differs between the three objects: how one is loaded and its tables filled, and how it is freed.
+// What differs between the three objects: how one is loaded and its tables filled, and how it is
+// freed.
 struct form {
 	const char *name, *program;
 	uint32_t shift;
@@ -64,7 +65,7 @@ static void load_form(const struct form *form, const struct set *s, struct subje
 		loaded;                                                           \
 	})
 
-// ---- IPv4 ----------------------------------------------------------------------------------------
+// ---- IPv4 ---------------------------------------------------------------------------------------
 
 // More than twice as many cells as hosts.
 static uint32_t cells_log2(size_t hosts, uint32_t most)
@@ -141,8 +142,8 @@ static bool is_bit(uint64_t word, uint32_t bit)
 	return word >> bit & 1;
 }
 
-// The leaf of a /24 that is mixed from now on: the leaves of a cell follow each other in the order of the addresses, as
-// the prefixes do.
+// The leaf of a /24 that is mixed from now on: the leaves of a cell follow each other in the order
+// of the addresses, as the prefixes do.
 static struct floor_leaf *leaf_of(uint32_t address, struct floor_sets_bpf *skel, uint32_t *n)
 {
 	uint32_t cell = address >> FLOOR_BITS_SHIFT, bit = address >> 8 & 63;
@@ -178,7 +179,7 @@ static void put_many(const struct set *s, struct floor_sets_bpf *skel)
 	}
 }
 
-// ---- IPv6 ----------------------------------------------------------------------------------------
+// ---- IPv6 ---------------------------------------------------------------------------------------
 
 static void put_hosts6(const struct set *s, uint32_t shift, struct floor_host6 *hosts)
 {
@@ -265,7 +266,7 @@ void subject_floor_padded(const struct set *s, struct subject *ret)
 		  s, ret);
 }
 
-// ---- a line for each source ----------------------------------------------------------------------
+// ---- a line for each source ---------------------------------------------------------------------
 
 static void destroy_entries(void *skel)
 {

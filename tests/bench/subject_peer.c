@@ -19,7 +19,7 @@
 
 #define BATCH 65536
 
-// ---- programs of a few instructions --------------------------------------------------------------
+// ---- programs of a few instructions -------------------------------------------------------------
 
 struct few {
 	int programs[SUBJECT_LOADS];
@@ -75,7 +75,7 @@ void subject_sender(uint8_t grow, struct subject *ret)
 	load_few("sender", insns + skip, ARRAY_SIZE(insns) - skip, ret);
 }
 
-// ---- kernel maps ---------------------------------------------------------------------------------
+// ---- kernel maps --------------------------------------------------------------------------------
 
 static void fill(int map, const void *keys, size_t key_bytes, const void *values,
 		 size_t value_bytes, size_t n)
@@ -147,7 +147,7 @@ void subject_lru(uint32_t entries, struct subject *ret)
 	peer_need(&f, ret);
 }
 
-// ---- linear scan ---------------------------------------------------------------------------------
+// ---- linear scan --------------------------------------------------------------------------------
 
 void subject_linear(const struct bench_rule *rules, size_t n, struct subject *ret)
 {
@@ -160,7 +160,7 @@ void subject_linear(const struct bench_rule *rules, size_t n, struct subject *re
 			bench_fail(errno, "cannot fill the linear scan");
 }
 
-// ---- xdp-filter ----------------------------------------------------------------------------------
+// ---- xdp-filter ---------------------------------------------------------------------------------
 
 #define XDP_FILTER_SRC 1 // in a map value: matches as source; the counter starts at bit 5
 

@@ -177,8 +177,9 @@ static int make_instance(struct weir *w, const struct weir_options *o, struct er
 	uint32_t room = o->blocked ? (uint32_t)o->blocked->n + 1 : 1024;
 	int code = instance_create_private(room, &w->instance, &w->first, err);
 
-	// The lines of the overlay are the same in each run. With a random seed, one run in 500 had the line of a row's only
-	// client full, so that its packets took the general way: 1,113 instructions in place of 736.
+	// The lines of the overlay are the same in each run. With a random seed, one run in 500 had
+	// the line of a row's only client full, so that its packets took the general way: 1,113
+	// instructions in place of 736.
 	if (!code)
 		w->instance->knobs->seed = SEED;
 	return code ? code : root_open(w->instance, &w->root, err);

@@ -12,8 +12,8 @@ struct tool_cost {
 	char said[256];   // first line of its messages
 };
 
-// argv ends with NULL; output is discarded. Returns 0 or the exit status, 127 if the program is not found.
-// cost may be NULL.
+// argv ends with NULL; output is discarded. Returns 0 or the exit status, 127 if the program is not
+// found. cost may be NULL.
 int tool_run(const char *const *argv, struct tool_cost *cost);
 // The same, but the output is read.
 int tool_read(const char *const *argv, struct tool_cost *cost);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Breaks frames: none may be counted as `internal` or `service-forward`, no passed frame may change, every sent frame has
-// the length that its headers have, and the general program alone treats each in the same way.
+// Breaks frames: none may be counted as `internal` or `service-forward`, no passed frame may
+// change, every sent frame has the length that its headers have, and the general program alone
+// treats each in the same way.
 #include "tests/datapath/balance_mutate.h"
 #include "ctl/datapath/test_program.h"
 

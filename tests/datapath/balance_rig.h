@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A policy with services in a rig: from its text into the kernel, with given next hops; its counters.
+// A policy with services in a rig: from its text into the kernel, with given next hops; its
+// counters.
 #pragma once
 
 #include <stdbool.h>
@@ -30,8 +31,8 @@ struct balance_rig {
 	struct answer_key awaited;                 // by balance_rig_await
 };
 
-// Loads the policy and makes it the active one of the rig, whose frames arrive on RIG_IFACE from now on. Exits
-// if it is refused.
+// Loads the policy and makes it the active one of the rig, whose frames arrive on RIG_IFACE from
+// now on. Exits if it is refused.
 struct balance_rig *balance_rig_new(struct rig *rig, const char *policy);
 // Restores the rig's own policy.
 void balance_rig_free(struct balance_rig *b);
@@ -39,8 +40,8 @@ void balance_rig_free(struct balance_rig *b);
 // Sets the path to a backend: words as described in balance.c. false: no such backend or word.
 bool balance_rig_hop(struct balance_rig *b, char *text);
 
-// Pins the flow with this hash of its tuple to the backend of the service, and forgets all such pins and what notices
-// about their flows said. false: no such backend.
+// Pins the flow with this hash of its tuple to the backend of the service, and forgets all such
+// pins and what notices about their flows said. false: no such backend.
 bool balance_rig_pin(struct balance_rig *b, const char *service, const char *address,
 		     uint64_t hash);
 void balance_rig_unpin(struct balance_rig *b);
@@ -55,24 +56,28 @@ const char *balance_rig_name(const struct balance_rig *b, uint32_t id, char *buf
 // The counters since the last call, b->ids of them, valid until the next call.
 const struct service_counter *balance_rig_moved(struct balance_rig *b);
 
-// The reasons with which packets of the rig's interface were counted since the last call, into o->moved. (The
-// counters of all interfaces, which rig_send reads, are too many for thousands of frames.)
+// The reasons with which packets of the rig's interface were counted since the last call, into
+// o->moved. (The counters of all interfaces, which rig_send reads, are too many for thousands of
+// frames.)
 void balance_rig_reasons(struct balance_rig *b, struct outcome *o);
 
 // Resets the limit on answers.
 void balance_rig_forget_answers(struct balance_rig *b);
 
-// The addresses of this host and the broadcast addresses of its subnets, separated by blanks. false: one is invalid.
+// The addresses of this host and the broadcast addresses of its subnets, separated by blanks.
+// false: one is invalid.
 bool balance_rig_own(struct balance_rig *b, const char *text);
 // The number of answers that were not sent as others got them.
 uint64_t balance_rig_limited(const struct balance_rig *b);
 
-// The MAC addresses of the rig's interface, separated by blanks; "": any. false: an address is invalid.
+// The MAC addresses of the rig's interface, separated by blanks; "": any. false: an address is
+// invalid.
 bool balance_rig_stations(struct balance_rig *b, const char *text);
 // The number of packets to services and reject rules in frames to other stations.
 uint64_t balance_rig_foreign(const struct balance_rig *b);
 
-// Awaits an answer to a check via path, as the agent does: "PROTO SOURCE PORT DEST PORT MS". false: a word is invalid.
+// Awaits an answer to a check via path, as the agent does: "PROTO SOURCE PORT DEST PORT MS". false:
+// a word is invalid.
 bool balance_rig_await(struct balance_rig *b, char *text);
 void balance_rig_await_nothing(struct balance_rig *b);
 

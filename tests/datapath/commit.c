@@ -203,8 +203,8 @@ static void *watch(void *arg)
 		uint32_t b = rig_verdict(w->rig, w->last, 1);
 		uint32_t c = rig_verdict(w->rig, w->first, 1);
 
-		// With at most one commit between them, the last can differ from one of the tests of the
-		// first, but not from both.
+		// With at most one commit between them, the last can differ from one of the tests
+		// of the first, but not from both.
 		w->torn +=
 			__atomic_load_n(epoch, __ATOMIC_SEQ_CST) - start <= 1 && a == c && b != a;
 		w->leaked += w->always && rig_verdict(w->rig, w->always, 1) == PASSED;
@@ -305,12 +305,13 @@ static uint64_t counted(struct rig *rig, enum weir_reason reason)
 	return counters_reason(rig->counters, reason).packets;
 }
 
-// A packet that is interrupted for the whole duration of a command sees a part of either overlay. Test runs can be
-// preempted, unlike a driver. A window of a microsecond would affect more packets than these.
+// A packet that is interrupted for the whole duration of a command sees a part of either overlay.
+// Test runs can be preempted, unlike a driver. A window of a microsecond would affect more packets
+// than these.
 #define FALLEN_MAX 5
 
-// One overlay after the other, each of which drops (or passes) the packet for another reason: each packet meets the
-// old overlay or the new one.
+// One overlay after the other, each of which drops (or passes) the packet for another reason: each
+// packet meets the old overlay or the new one.
 static void between(struct test *t, const char *const *overlays, size_t n, enum weir_reason never)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -447,7 +448,8 @@ static void test_killed_while_staging(struct test *t)
 	check_sources(t, rig, true, "next command");
 }
 
-// Killed right after the store that commits: everything is effective, and the next commit removes dead elements.
+// Killed right after the store that commits: everything is effective, and the next commit removes
+// dead elements.
 static void test_killed_after_commit(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);

@@ -3,7 +3,8 @@
 //
 //     decap-begin PORT           resets all settings; PORT: of GUE
 //     decap-here PREFIX          addresses of this host; decap-from PREFIX: tunnels are accepted from there;
-//                                decap-forward 1: with packets to any host. Before the first case of a block
+//                                decap-forward 1: with packets to any host. Before the first case
+//                                of a block
 //     decap-case NAME            begins a case, `decap-expect` runs it
 //     decap-linear N             bytes in the first buffer; skipped where the kernel has no such test
 //     decap-frame HEX            from the Ethernet header on

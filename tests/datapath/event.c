@@ -122,7 +122,8 @@ static void test_fields(struct test *t)
 	CHECK(t, s.last.length == f.len && s.last.captured == f.len, "length %u", s.last.length);
 }
 
-// Passed packets cause no event. Without a watcher, or after the watcher expired, drops cause none either.
+// Passed packets cause no event. Without a watcher, or after the watcher expired, drops cause none
+// either.
 static void test_only_for_a_watcher(struct test *t)
 {
 	CLEANUP_SETUP struct setup s;
@@ -174,7 +175,8 @@ static void test_rate_limit(struct test *t)
 	      (unsigned long long)s.missed);
 }
 
-// Events that a full ring has no room for are missed too. The test moves the reader's position back to fill it.
+// Events that a full ring has no room for are missed too. The test moves the reader's position back
+// to fill it.
 static void test_ring_full(struct test *t)
 {
 	CLEANUP_SETUP struct setup s;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Random histories of the overlay: after each step of each command, killed ones included, every packet of a small set of
-// addresses gets the reason that a linear list has, and the entry that decides, and no other, counts it. In half of the
-// commands all entries are hosts, so that both ways see packets.
+// Random histories of the overlay: after each step of each command, killed ones included, every
+// packet of a small set of addresses gets the reason that a linear list has, and the entry that
+// decides, and no other, counts it. In half of the commands all entries are hosts, so that both
+// ways see packets.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ struct history {
 	struct frame packets[2][HOSTS];
 	struct addr src[2][HOSTS], dst[2];
 	size_t step;
-	// Of one environment: the overlay before the first packet, what each of its entries has to count.
+	// Of one environment: the overlay before the first packet, what each of its entries has to
+	// count.
 	struct overlay_entries before;
 	struct hits {
 		struct overlay_hits *at;
@@ -181,8 +183,8 @@ static void read_overlay(const struct history *h, struct overlay_entries *ret)
 		test_die(&err);
 }
 
-// Of prefixes one element carries the expiry of all wider ones, and counts for them: the longest around the address, also
-// if it is not in force.
+// Of prefixes one element carries the expiry of all wider ones, and counts for them: the longest
+// around the address, also if it is not in force.
 static struct overlay_want counting(const struct history *h, const struct wants *others,
 				    const struct overlay_want *want, const struct addr *addr)
 {

@@ -152,8 +152,8 @@ struct big_frame {
 	uint8_t at[BIG_MAX];
 };
 
-// TCP with a length field of zero. `bytes`: the length that the field cannot hold, of the packet in IPv4,
-// after the header in IPv6.
+// TCP with a length field of zero. `bytes`: the length that the field cannot hold, of the packet in
+// IPv4, after the header in IPv6.
 static void big_make(struct big_frame *b, enum big kind, size_t bytes)
 {
 	struct frame f;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lines of hosts: full ones, moved entries, room that grows, and counters that stay exact meanwhile.
+// Lines of hosts: full ones, moved entries, room that grows, and counters that stay exact
+// meanwhile.
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -249,7 +250,8 @@ static void *send_all_the_time(void *arg)
 
 #define SENDERS 4
 
-// Entries move to other lines and shards, and come and go beside them, while their packets are counted.
+// Entries move to other lines and shards, and come and go beside them, while their packets are
+// counted.
 static void counts_while_moving(struct test *t, struct rig *rig, int family, uint32_t until_n)
 {
 	struct sender senders[SENDERS] = {0};
@@ -294,7 +296,8 @@ static void test_counts_while_moving(struct test *t)
 
 #define ONLINE "/sys/devices/system/cpu/online"
 
-// A rig that was made when only these CPUs were online: a mount of this process alone hides the kernel's list.
+// A rig that was made when only these CPUs were online: a mount of this process alone hides the
+// kernel's list.
 static struct rig *rig_when_online(const char *cpus)
 {
 	char path[] = "/tmp/weir-online.XXXXXX";
@@ -336,7 +339,8 @@ static void test_size_by_online(struct test *t)
 	}
 }
 
-// CPUs that came later have no small counters: counts are exact, and an entry that only they hear is heard.
+// CPUs that came later have no small counters: counts are exact, and an entry that only they hear
+// is heard.
 static void test_cpus_that_came_later(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig4 = rig_when_online("0\n"), *rig6 = rig_when_online("0\n");
@@ -480,8 +484,8 @@ static struct addr with_room_beside(const struct rig *rig, int family, uint32_t 
 	return address(family, i);
 }
 
-// A slot of an entry in the shard where it was before the room grew, with counters: a command was killed
-// before it had taken them along.
+// A slot of an entry in the shard where it was before the room grew, with counters: a command was
+// killed before it had taken them along.
 static void leave_behind(struct test *t, struct rig *rig, const struct addr *a)
 {
 	struct shards *all = shards_new(rig->instance, a->family == 6);
@@ -527,7 +531,8 @@ static void test_killed_while_moving(struct test *t)
 	recovers_moves(t, 6, 10000);
 }
 
-// A command was killed between the copy of an entry to its second line and the mark in the first one.
+// A command was killed between the copy of an entry to its second line and the mark in the first
+// one.
 static void copy_beside(struct test *t, struct rig *rig, const struct addr *a)
 {
 	struct shards *all = shards_new(rig->instance, a->family == 6);
@@ -578,7 +583,8 @@ static void test_killed_before_mark(struct test *t)
 	recovers_copy(t, 6);
 }
 
-// Killed after the commit: the slots are staged still, and the next command gives them their final form.
+// Killed after the commit: the slots are staged still, and the next command gives them their final
+// form.
 static void test_killed_before_settling(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ROOM);

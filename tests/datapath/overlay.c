@@ -312,7 +312,8 @@ static void test_expired_allow(struct test *t)
 		}
 }
 
-// Of nested prefixes the widest expires last: each in turn takes over when a longer one has expired.
+// Of nested prefixes the widest expires last: each in turn takes over when a longer one has
+// expired.
 static void test_expired_does_not_hide(struct test *t)
 {
 	static const struct {

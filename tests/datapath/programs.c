@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The programs of a generation: their markers, the way from one to the next, and their removal under traffic.
+// The programs of a generation: their markers, the way from one to the next, and their removal
+// under traffic.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -348,7 +348,8 @@ uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat)
 	int code = run(rig, f, 0, NULL, &opts);
 
 	rig->stale = true;
-	// The kernel returns this where the frame does not fit the empty buffer, but it has run the program.
+	// The kernel returns this where the frame does not fit the empty buffer, but it has run the
+	// program.
 	if (code && code != -ENOSPC)
 		die(-code, "cannot run a frame");
 	return opts.retval;

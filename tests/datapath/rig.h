@@ -42,7 +42,8 @@ void rig_cleanup(struct rig **rig);
 // From now on, all policies of rigs are loaded without the short program.
 void rig_general_only(void);
 bool rig_is_general_only(void);
-// From now on, all policies of rigs are loaded as on a machine that reorders reads (xdp/order.bpf.h).
+// From now on, all policies of rigs are loaded as on a machine that reorders reads
+// (xdp/order.bpf.h).
 void rig_reorders(void);
 bool rig_is_reordering(void);
 void rig_program(const struct rig *rig, enum weir_prog which, int prog); // -1: empty
@@ -87,7 +88,8 @@ struct outcome {
 
 // One frame through the root program. linear: bytes in the first buffer, 0: as the kernel chooses.
 struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear);
-// The same, reading the counters of interface `number` alone. rig_look reads all, which is much slower.
+// The same, reading the counters of interface `number` alone. rig_look reads all, which is much
+// slower.
 struct outcome rig_send_on(struct rig *rig, uint32_t number, const struct frame *f,
 			   uint32_t linear);
 struct outcome rig_look(struct rig *rig);
@@ -95,7 +97,8 @@ struct outcome rig_look(struct rig *rig);
 struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear);
 // The verdict alone, without reading the counters; `repeat` times. Exits on failure.
 uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat);
-// Fails the test unless the frame was counted once, with this reason and its verdict, and nothing else changed.
+// Fails the test unless the frame was counted once, with this reason and its verdict, and nothing
+// else changed.
 #define EXPECT(t, rig, f, reason, bytes) \
 	rig_expect((t), __FILE__, __LINE__, (rig), (f), REASON_##reason, (bytes))
 bool rig_expect(struct test *t, const char *file, int line, struct rig *rig, const struct frame *f,

@@ -101,7 +101,8 @@ static void test_deadline_passes(struct test *t)
 	CHECK(t, rig_verdict(rig, good(), 1) == DROPPED, "the previous program does not run");
 }
 
-// Interfaces that a trial attached pass everything after its deadline; the others use the previous program.
+// Interfaces that a trial attached pass everything after its deadline; the others use the previous
+// program.
 static void test_brought(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -214,8 +215,8 @@ static uint32_t that_meets(const struct rig *rig)
 			return index;
 }
 
-// One look-up finds the interface in either table, with any multiplier, among the most interfaces; an interface that
-// is not in the table has number 0.
+// One look-up finds the interface in either table, with any multiplier, among the most interfaces;
+// an interface that is not in the table has number 0.
 static void test_iface_table(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);

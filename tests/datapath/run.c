@@ -2,13 +2,14 @@
 // Tests the datapath in the kernel that runs, without an interface, a pin or a real packet.
 //
 //     run [-k WORD] [--general] [--as-here] [CASES]
-//                                the tests in C, then the cases in the file; -k: those with WORD in the name;
-//                                --general: by the general program alone; --as-here: the cases not once more
-//                                with the instructions that order reads
+//                                the tests in C, then the cases in the file; -k: those with WORD in
+//                                the name;
+//                                --general: by the general program alone; --as-here: the cases not
+//                                once more with the instructions that order reads
 //     run --load                 loads every object and prints instructions verified and bytes
 //
-// CASES is a text file made by cases.py. Empty lines and lines that begin with '#' are ignored. A line
-// is a word and its value; `case` begins a case and `expect` runs it:
+// CASES is a text file made by cases.py. Empty lines and lines that begin with '#' are ignored. A
+// line is a word and its value; `case` begins a case and `expect` runs it:
 //
 //     case NAME
 //     overlay ENTRY, ENTRY …       the entries of the overlay: "block-from 192.0.2.0/24"; default nothing
@@ -21,8 +22,8 @@
 //     decap-…                      cases of another program: decap.c
 //     balance-…                    cases of policies with services: balance.c
 //
-// Closes with the line "N passed, N failed"; status 0 when none failed, 1 when one did, 2 when the setup
-// failed.
+// Closes with the line "N passed, N failed"; status 0 when none failed, 1 when one did, 2 when the
+// setup failed.
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -123,7 +124,8 @@ static int load_only(void)
 	return 0;
 }
 
-// A namespace that does not forward, whatever this machine does: packets in transit are treated differently.
+// A namespace that does not forward, whatever this machine does: packets in transit are treated
+// differently.
 static void enter_own_namespace(void)
 {
 	static const char *const switches[] = {"/proc/sys/net/ipv4/ip_forward",
@@ -170,8 +172,8 @@ static void run_once(const char *only, const char *cases, struct tally *tally)
 	}
 }
 
-// The same verdicts from the instructions that order reads, which other machines need. cases: NULL: only from changes of
-// the overlay.
+// The same verdicts from the instructions that order reads, which other machines need. cases: NULL:
+// only from changes of the overlay.
 static void run_reordering(const char *only, const char *cases, struct tally *tally)
 {
 	CLEANUP_RIG struct rig *rig = NULL;

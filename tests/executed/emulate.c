@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The instructions of BPF (Documentation/bpf/standardization/instruction-set.rst), and the kernel's own additions.
+// The instructions of BPF (Documentation/bpf/standardization/instruction-set.rst), and the kernel's
+// own additions.
 #include "tests/executed/emulate.h"
 
 #include <endian.h>
@@ -12,9 +13,10 @@
 #include "ctl/base/mem.h"
 
 #define EXECUTED_MAX 1000000 // more: it does not end
-#define PER_CPU      (-1) // in a move: the address on this CPU (include/linux/filter.h, BPF_ADDR_PERCPU)
-#define TAIL_CALL    12 // BPF_FUNC_tail_call, for any tail call
-#define ATOMIC_OPS   (BPF_ADD | BPF_OR | BPF_AND | BPF_XOR)
+// in a move: the address on this CPU (include/linux/filter.h, BPF_ADDR_PERCPU)
+#define PER_CPU    (-1)
+#define TAIL_CALL  12 // BPF_FUNC_tail_call, for any tail call
+#define ATOMIC_OPS (BPF_ADD | BPF_OR | BPF_AND | BPF_XOR)
 
 static int64_t sign(uint64_t n, unsigned bits)
 {
@@ -38,7 +40,7 @@ static uint64_t operand(const struct machine *m, const struct bpf_insn *i)
 	return BPF_SRC(i->code) == BPF_X ? m->r[i->src_reg] : (uint64_t)(int64_t)i->imm;
 }
 
-// ---- arithmetic ----------------------------------------------------------------------------------
+// ---- arithmetic ---------------------------------------------------------------------------------
 
 static uint64_t calculate(struct machine *m, uint8_t op, uint64_t a, uint64_t b, unsigned bits)
 {
@@ -119,7 +121,7 @@ static void arithmetic(struct machine *m, const struct bpf_insn *i)
 		*ret = cut(calculate(m, op, cut(a, bits), cut(operand(m, i), bits), bits), bits);
 }
 
-// ---- memory --------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 static void load(struct machine *m, const struct bpf_insn *i)
 {
@@ -169,7 +171,8 @@ static void store(struct machine *m, const struct bpf_insn *i)
 		machine_fail(m, "unknown store 0x%x", i->code);
 }
 
-// A constant of 64 bits in two instructions: a number, the address of a map, or one in its only value.
+// A constant of 64 bits in two instructions: a number, the address of a map, or one in its only
+// value.
 static void constant(struct machine *m, const struct bpf_insn *i)
 {
 	uint64_t high = (uint64_t)(uint32_t)i[1].imm;
@@ -190,7 +193,7 @@ static void constant(struct machine *m, const struct bpf_insn *i)
 	}
 }
 
-// ---- jumps ---------------------------------------------------------------------------------------
+// ---- jumps --------------------------------------------------------------------------------------
 
 static bool holds(struct machine *m, uint8_t op, uint64_t a, uint64_t b, unsigned bits)
 {
@@ -279,7 +282,7 @@ static void jump(struct machine *m, const struct bpf_insn *i)
 		m->at += (size_t)(int64_t)i->off;
 }
 
-// ---- a run ---------------------------------------------------------------------------------------
+// ---- a run --------------------------------------------------------------------------------------
 
 static void step(struct machine *m, const struct bpf_insn *i)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs a program of the kernel instruction by instruction, with copies of its maps, and counts what it executes.
+// Runs a program of the kernel instruction by instruction, with copies of its maps, and counts what
+// it executes.
 //
-// The count does not depend on the machine. A look-up that the kernel inlines counts as its instructions, a 64-bit
-// constant as one, a call of a function of the kernel as one.
+// The count does not depend on the machine. A look-up that the kernel inlines counts as its
+// instructions, a 64-bit constant as one, a call of a function of the kernel as one.
 #pragma once
 
 #include <stddef.h>

@@ -16,7 +16,7 @@
 
 #define BATCH 1024
 
-// ---- programs ------------------------------------------------------------------------------------
+// ---- programs -----------------------------------------------------------------------------------
 
 int code_read(int program, struct code *ret)
 {
@@ -45,7 +45,7 @@ void code_free(struct code *c)
 	*c = (struct code){0};
 }
 
-// ---- maps ----------------------------------------------------------------------------------------
+// ---- maps ---------------------------------------------------------------------------------------
 
 static bool is_array(const struct copied_map *t)
 {
@@ -205,7 +205,7 @@ void copy_free(struct copied_map *t)
 	t->fd = fd_close(t->fd);
 }
 
-// ---- functions -----------------------------------------------------------------------------------
+// ---- functions ----------------------------------------------------------------------------------
 
 // The target of a call is stored as distance from this function (include/linux/filter.h).
 #define CALL_BASE "__bpf_call_base"

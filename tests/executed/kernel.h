@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Programs and maps of the kernel, copied: what the emulator runs, and what it reads and writes in place of the
-// maps themselves.
+// Programs and maps of the kernel, copied: what the emulator runs, and what it reads and writes in
+// place of the maps themselves.
 #pragma once
 
 #include <linux/bpf.h>
@@ -45,5 +45,6 @@ int copy_program(const struct copied_map *t, uint32_t index);
 void code_free(struct code *c);
 void copy_free(struct copied_map *t);
 
-// The kernel function that a call instruction of a program calls, from /proc/kallsyms; NULL: unknown.
+// The kernel function that a call instruction of a program calls, from /proc/kallsyms; NULL:
+// unknown.
 const char *kernel_function(int32_t call);

@@ -28,7 +28,7 @@ void machine_fail(struct machine *m, const char *fmt, ...)
 	va_end(ap);
 }
 
-// ---- memory --------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 static bool within(uint64_t address, size_t bytes, const void *from, size_t n)
 {
@@ -132,7 +132,7 @@ void machine_store(struct machine *m, uint64_t address, size_t bytes, uint64_t v
 		memcpy(at, &value, bytes);
 }
 
-// ---- maps ----------------------------------------------------------------------------------------
+// ---- maps ---------------------------------------------------------------------------------------
 
 bool machine_is_handle(uint64_t address)
 {
@@ -205,7 +205,7 @@ uint64_t machine_values(struct machine *m, uint64_t handle)
 	return (uint64_t)(uintptr_t)(t->per_cpu ? (void *)t->per_cpu : t->values);
 }
 
-// ---- programs ------------------------------------------------------------------------------------
+// ---- programs -----------------------------------------------------------------------------------
 
 static uint32_t program_id(int program)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The state of an emulated run: registers, stack, frame, and copies of maps, as memory of this process.
+// The state of an emulated run: registers, stack, frame, and copies of maps, as memory of this
+// process.
 #pragma once
 
 #include <stdbool.h>
@@ -57,8 +58,8 @@ struct machine {
 	size_t n_maps;
 	struct code codes[CODES_MAX];
 	size_t n_codes;
-	const uint8_t *lines
-		[LINES_MAX]; // cache lines of maps that the run has touched; further ones are not counted
+	// cache lines of maps that the run has touched; further ones are not counted
+	const uint8_t *lines[LINES_MAX];
 	size_t n_lines, n_large; // all; those of large maps
 	char why[160];           // the emulation failed; empty: it did not
 };
@@ -72,12 +73,14 @@ bool machine_is_memory(const struct machine *m, uint64_t address);
 
 __attribute__((format(printf, 2, 3))) void machine_fail(struct machine *m, const char *fmt, ...);
 
-// The address of a map and of an element of a hash. Both are not memory: programs only add the offset of the
-// values, which differs from kernel to kernel, so that any number added gives the values.
+// The address of a map and of an element of a hash. Both are not memory: programs only add the
+// offset of the values, which differs from kernel to kernel, so that any number added gives the
+// values.
 uint64_t machine_map(uint32_t id);
 bool machine_is_handle(uint64_t address);
 uint64_t machine_values(struct machine *m, uint64_t handle);
-// The copy of a map, made when it is first used; NULL with `why` set if it is not the address of a map.
+// The copy of a map, made when it is first used; NULL with `why` set if it is not the address of a
+// map.
 struct copied_map *machine_copy(struct machine *m, uint64_t handle);
 uint64_t machine_element(const uint8_t *value);
 

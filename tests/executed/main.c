@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Counts the BPF instructions that Weir executes for a packet of each row of the bench, and compares them with a
-// budget. The count is the same on every machine, so that the datapath cannot become slower unseen.
+// Counts the BPF instructions that Weir executes for a packet of each row of the bench, and
+// compares them with a budget. The count is the same on every machine, so that the datapath cannot
+// become slower unseen.
 //
-// usage: run [-v] [-b BUDGETS] [ROW…]: the rows whose id begins with ROW, or all rows; -v prints a table. Needs root.
-// Exit status: 0 all rows are within their budgets; 1 some are not; 2 usage or system error.
+// usage: run [-v] [-b BUDGETS] [ROW…]: the rows whose id begins with ROW, or all rows; -v prints a
+// table. Needs root. Exit status: 0 all rows are within their budgets; 1 some are not; 2 usage or
+// system error.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Takes the place of the bench's measure(): counts what Weir and the floors execute for packets of the row, and
-// compares verdict and frame of each with the kernel's.
+// Takes the place of the bench's measure(): counts what Weir and the floors execute for packets of
+// the row, and compares verdict and frame of each with the kernel's.
 #include "tests/bench/measure.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Takes the place of the bench's peers, of which nothing is counted: none is loaded. The floors are real.
+// Takes the place of the bench's peers, of which nothing is counted: none is loaded. The floors are
+// real.
 #include "tests/bench/subject.h"
 
 static void absent(const char *name, struct subject *ret)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The environment of fuzzed policies: files in memory, names that always resolve to the same addresses.
+// The environment of fuzzed policies: files in memory, names that always resolve to the same
+// addresses.
 #include "tests/fuzz/environment.h"
 
 #include <errno.h>

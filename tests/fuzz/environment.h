@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The environment of fuzzed policies: files in memory, names that always resolve to the same addresses.
+// The environment of fuzzed policies: files in memory, names that always resolve to the same
+// addresses.
 #pragma once
 
 #include <stddef.h>
 
 #include "ctl/policy/resolve.h"
 
-// The files: "main", "services" (a few ports); "list" and every include are `other`. No other file exists.
+// The files: "main", "services" (a few ports); "list" and every include are `other`. No other file
+// exists.
 struct fuzz_environment {
 	const char *main, *other;
 	size_t main_len, other_len;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Generates frames to test a policy with: valid frames, all their truncations, and random changes of them.
+// Generates frames to test a policy with: valid frames, all their truncations, and random changes
+// of them.
 //
-// usage: frames POLICY CASES SEED COUNT > FRAMES. The same arguments give the same frames. The corpus is the packets of
-// the expect lines in the policy and the "frame HEX" lines of CASES (build/tests/datapath/cases.txt). SEED 0
-// prints every truncation of the expected packets and of one case in sixteen, followed by COUNT
-// complete cases. Any other SEED changes COUNT frames at random; half of them stay what most packets are. Lines are "IFACE FLAGS HEX".
+// usage: frames POLICY CASES SEED COUNT > FRAMES. The same arguments give the same frames. The
+// corpus is the packets of the expect lines in the policy and the "frame HEX" lines of CASES
+// (build/tests/datapath/cases.txt). SEED 0 prints every truncation of the expected packets and of
+// one case in sixteen, followed by COUNT complete cases. Any other SEED changes COUNT frames at
+// random; half of them stay what most packets are. Lines are "IFACE FLAGS HEX".
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -50,7 +52,7 @@ static uint32_t below(struct corpus *c, uint32_t n)
 	return (uint32_t)((c->random * 2685821657736338717ull >> 32) * n >> 32);
 }
 
-// ---- the corpus -----------------------------------------------------------------------------------
+// ---- the corpus ---------------------------------------------------------------------------------
 
 static int add_expected(struct corpus *c, const struct resolved_packet *p)
 {
@@ -156,7 +158,7 @@ static void print_valid(const struct corpus *c, uint64_t count)
 		print_frame(c, 0, 0, c->all.at[i].bytes, c->all.at[i].length);
 }
 
-// ---- changes --------------------------------------------------------------------------------------
+// ---- changes ------------------------------------------------------------------------------------
 
 // Half of the frames are expected packets, which have addresses and ports of this policy.
 static const struct sample *pick(struct corpus *c)
@@ -351,7 +353,8 @@ static void change(struct corpus *c, struct frame *f)
 	changes[below(c, ARRAY_SIZE(changes))](c, f);
 }
 
-// A port, flags, or an ICMP type and code: the first four bytes of the transport header, and TCP's flags.
+// A port, flags, or an ICMP type and code: the first four bytes of the transport header, and TCP's
+// flags.
 static void set_transport(struct corpus *c, struct frame *f)
 {
 	bool v6;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: data of name servers and names that users type. The first byte selects: an answer to a query
-// for A or AAAA of x.test, or a name.
+// Fuzz target: data of name servers and names that users type. The first byte selects: an answer to
+// a query for A or AAAA of x.test, or a name.
 #include "ctl/net/dns_parts.h"
 #include "tests/fuzz/fuzz.h"
 

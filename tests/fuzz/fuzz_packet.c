@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: the description of a packet for `explain` and `expect`, up to the bytes of its frames.
+// Fuzz target: the description of a packet for `explain` and `expect`, up to the bytes of its
+// frames.
 #include "ctl/base/mem.h"
 #include "ctl/control/frame.h"
 #include "tests/fuzz/environment.h"

@@ -90,7 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		whole = !journal_find_old(text, size, &f, enter, &r, &err);
 		fuzz_check(whole || err.text[0]);
 	} else {
-		// The checksum stops all but the first steps: the lines are also read as if theirs was right.
+		// The checksum stops all but the first steps: the lines are also read as if theirs
+		// was right.
 		whole = read_frames(text, size, &r);
 		f = (struct journal_frame){.lines_end = size};
 		whole = whole && !journal_lines(text, &f, enter, &r);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: the tables of names of the system, /etc/hosts and /etc/services. The first byte selects one.
+// Fuzz target: the tables of names of the system, /etc/hosts and /etc/services. The first byte
+// selects one.
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,7 +9,8 @@
 #include "ctl/policy/services.h"
 #include "tests/fuzz/fuzz.h"
 
-// Every name in the table is found, with all its addresses; except "x..", which no query can contain.
+// Every name in the table is found, with all its addresses; except "x..", which no query can
+// contain.
 static void check_hosts(const struct hosts *h)
 {
 	for (size_t i = 0, n; i < h->entries.n; i += n) {

@@ -6,6 +6,6 @@
 
 #include "ctl/policy/resolved.h"
 
-// A statement that is canonical already is one line, "LINE = STATEMENT"; another one is "LINE | STATEMENT" and below
-// it "= CANONICAL". A value of another line has that line in parentheses.
+// A statement that is canonical already is one line, "LINE = STATEMENT"; another one is "LINE |
+// STATEMENT" and below it "= CANONICAL". A value of another line has that line in parentheses.
 void policy_print(const struct resolved *r, FILE *f);

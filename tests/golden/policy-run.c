@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Prints what a policy is to the compiler: its diagnostics, then (without errors) the resolved form.
+// Prints what a policy is to the compiler: its diagnostics, then (without errors) the resolved
+// form.
 //
 // usage: policy-run [-q] [-i IFACE]… [-w NAMES] [-s SERVICES] FILE     (-q: diagnostics only)
 //
-// NAMES is the environment, a line a name: "NAME ADDRESS…"; "NAME !SENTENCE" does not resolve; "NAME
-// ~ADDRESS…" is a last good answer; "NAME +ADDRESS…" means that the query for AAAA failed. The names
-// self, gateway, resolver and peer have the addresses of this host, its gateway, its resolver and the peer of a login.
-// "country-DE PREFIX…" and
-// "asn-64500 PREFIX…" are the ranges of a country and an autonomous system, "~PREFIX…" a last good answer.
+// NAMES is the environment, a line a name: "NAME ADDRESS…"; "NAME !SENTENCE" does not resolve;
+// "NAME ~ADDRESS…" is a last good answer; "NAME +ADDRESS…" means that the query for AAAA failed.
+// The names self, gateway, resolver and peer have the addresses of this host, its gateway, its
+// resolver and the peer of a login. "country-DE PREFIX…" and "asn-64500 PREFIX…" are the ranges of
+// a country and an autonomous system, "~PREFIX…" a last good answer.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

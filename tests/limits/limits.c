@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rate limits over hours and years: compares the datapath, compiled with a clock that the test sets, with GCRA in
-// unbounded arithmetic. Each packet goes to the short or to the general program, by chance: both charge the same
-// buckets, and a packet that the short one leaves to the general one is charged once.
+// Rate limits over hours and years: compares the datapath, compiled with a clock that the test
+// sets, with GCRA in unbounded arithmetic. Each packet goes to the short or to the general program,
+// by chance: both charge the same buckets, and a packet that the short one leaves to the general
+// one is charged once.
 //
 // usage: limits [SEED]
 #include <errno.h>
@@ -122,8 +123,8 @@ static void add_tag(struct frame *f)
 	f->len += sizeof(tag);
 }
 
-// Client n has its own source and destination, IPv4 and IPv6 in turn, some with a tag. The addresses differ under
-// every mask.
+// Client n has its own source and destination, IPv4 and IPv6 in turn, some with a tag. The
+// addresses differ under every mask.
 static void make_client(struct client *c, unsigned n)
 {
 	CLEANUP_FREE char *src = mem_printf(n % 2 ? "2001:db8:%x::1" : "10.1.%u.1", n);
@@ -235,8 +236,8 @@ static bool conforms(struct bench *b, unsigned client)
 
 // ---- tests --------------------------------------------------------------------------------------
 
-// A full burst, one more packet, then silence: afterwards the client is in its initial state. The expected
-// result does not depend on the arithmetic of the kernel.
+// A full burst, one more packet, then silence: afterwards the client is in its initial state. The
+// expected result does not depend on the arithmetic of the kernel.
 static bool silence_is_idle(struct bench *b, unsigned client, uint64_t jiffies)
 {
 	unsigned burst = 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where the fields of headers lie, written down once for both models: C includes this, layout.py reads it. */
+/* Where the fields of headers lie, written down once for both models: C includes this, layout.py
+ * reads it. */
 #ifndef REFERENCE_LAYOUT_H
 #define REFERENCE_LAYOUT_H
 
 /*
- * FIELD(header, name, first byte, bytes), without a gap from the first to the last of the fixed part. The
- * names say what the documents say: RFC 791, 8200, 9293, 768, 9260, 792, 4443, IEEE 802.1Q.
+ * FIELD(header, name, first byte, bytes), without a gap from the first to the last of the fixed
+ * part. The names say what the documents say: RFC 791, 8200, 9293, 768, 9260, 792, 4443, IEEE
+ * 802.1Q.
  */
 #define LAYOUT(FIELD)                                                                        \
 	FIELD(ETHER, TO, 0, 6)                                                               \

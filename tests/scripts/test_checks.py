@@ -72,6 +72,14 @@ def test_a_long_function_and_a_file_without_licence(check):
         "ctl/base/b.c:2: f has 101 lines, more than 100", f"tests/run:1: no '{LICENCE}'"]
 
 
+def test_a_comment_that_is_too_wide(check):
+    word = "word " * 19
+    tree = {"ctl/base/a.c": f"// {LICENCE}\n// {word[:97]}\n\t// {word}\n//  one   {word}\nint a; /* {word.strip()} */\n"}
+    assert check("functions", tree) == [
+        "ctl/base/a.c:3: a comment has 106 columns, more than 100",
+        "ctl/base/a.c:5: a comment has 107 columns, more than 100"]
+
+
 def test_a_struct_with_two_definitions(check):
     tree = {
         "ctl/base/a.h": "struct range;\nstruct range { int first; };\n",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The features that the datapath requires, in a program small enough to blame the kernel: a clock, a tail call, frags.
+// The features that the datapath requires, in a program small enough to blame the kernel: a clock,
+// a tail call, frags.
 
 #include <linux/bpf.h>
 

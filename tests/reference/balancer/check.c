@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Checks the decisions of the model: active flows must keep their backend, slots must become stable.
+// Checks the decisions of the model: active flows must keep their backend, slots must become
+// stable.
 #include "check.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Checks the decisions of the model: active flows must keep their backend, slots must become stable.
+// Checks the decisions of the model: active flows must keep their backend, slots must become
+// stable.
 #ifndef REF_CHECK_H
 #define REF_CHECK_H
 
@@ -8,13 +9,14 @@
 /*
  * It has records of its own about flows, in jiffies and by the whole tuple; from the model it takes
  * decisions only. A flow must not move if it sent a packet within each idle of its protocol, the
- * packet does not open, and its backend was not down since the flow got it. Moves of flows whose pin
- * was pushed out, was not stored or was taken by a flow of the same place and 32 bits are counted
- * separately; UDP with `udp move` is ignored. A slot that last changed longer ago than the hold must be stable
- * after tidying, unless a pin written within the idle names another backend.
+ * packet does not open, and its backend was not down since the flow got it. Moves of flows whose
+ * pin was pushed out, was not stored or was taken by a flow of the same place and 32 bits are
+ * counted separately; UDP with `udp move` is ignored. A slot that last changed longer ago than the
+ * hold must be stable after tidying, unless a pin written within the idle names another backend.
  *
- * A flow that has closed continues for 60 s. A packet that opens where there was no flow, or one that closed, or
- * one that is silent for longer than 60 s at a backend that gets no new flows, must go to the owner of its slot.
+ * A flow that has closed continues for 60 s. A packet that opens where there was no flow, or one
+ * that closed, or one that is silent for longer than 60 s at a backend that gets no new flows, must
+ * go to the owner of its slot.
  */
 struct check;
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plays a history of a service from stdin with the programs of the datapath, in the words of refslots.c,
-// which has the language and plays the same with a model.
+// Plays a history of a service from stdin with the programs of the datapath, in the words of
+// refslots.c, which has the language and plays the same with a model.
 //
-// Slots are changed by the functions of ctl/table that control uses; pins by the programs alone, except for
-// `tidy`. Prints what refslots prints, and at the end, as `refslots --check`, how many pins were pushed out and
-// how many found no place. --mend: with the remedies of docs/ring.md, which the model does not have; a trial then
-// has the longest duration, the longest idle. --general: without the short program. The last line tells how many packets
-// took the general way. Status 2: the history is invalid, or the kernel refuses.
+// Slots are changed by the functions of ctl/table that control uses; pins by the programs alone,
+// except for `tidy`. Prints what refslots prints, and at the end, as `refslots --check`, how many
+// pins were pushed out and how many found no place. --mend: with the remedies of docs/ring.md,
+// which the model does not have; a trial then has the longest duration, the longest idle.
+// --general: without the short program. The last line tells how many packets took the general way.
+// Status 2: the history is invalid, or the kernel refuses.
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -171,7 +172,8 @@ static void remove_backend(struct play *p)
 
 // ---- slots --------------------------------------------------------------------------------------
 
-// The pool with the present states of its backends, as a history has them: none is kept (lb_service_keep).
+// The pool with the present states of its backends, as a history has them: none is kept
+// (lb_service_keep).
 static struct lb_state balancer_of(struct play *p, struct members *pool, uint64_t *slots)
 {
 	p->service.n_members = pool->n;
@@ -359,7 +361,8 @@ static bool is_looked_for(const struct play *p, const struct flow *f)
 	return slot_former(p->t.slots[slot]) && !(p->service.udp_move && f->proto == IPPROTO_UDP);
 }
 
-// A pin that is looked for and still there was found. Its time is that of the packet, or it was young enough.
+// A pin that is looked for and still there was found. Its time is that of the packet, or it was
+// young enough.
 static const char *found(const struct play *p, const struct flow *f, uint64_t pin)
 {
 	if (!pin || !is_looked_for(p, f))

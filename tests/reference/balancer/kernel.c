@@ -62,8 +62,8 @@ _Noreturn static void die_code(int code, const char *what)
 		.hi = 0x20010db8ffff0000, .lo = (last), .len = 128, .in = true \
 	}
 
-// A policy of one service with the addresses, ports and protocols to which histories send. They are few enough for
-// lines (ctl/table/vips.h), so that the short program knows it.
+// A policy of one service with the addresses, ports and protocols to which histories send. They are
+// few enough for lines (ctl/table/vips.h), so that the short program knows it.
 static struct image *compile_service(uint32_t hz)
 {
 	static const struct resolved_prefix4 vips4[] = {VIP4(1), VIP4(2), VIP4(3), VIP4(10)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One service in the kernel, loaded as by any policy; its packets run by BPF_PROG_TEST_RUN. The programs are
-// compiled with TEST_CLOCK; nothing else differs.
+// One service in the kernel, loaded as by any policy; its packets run by BPF_PROG_TEST_RUN. The
+// programs are compiled with TEST_CLOCK; nothing else differs.
 #pragma once
 
 #include <stdbool.h>
@@ -21,8 +21,8 @@ struct kernel_tables {
 	uint64_t *now; // jiffies
 };
 
-// All packets are the service's, in mode ipip. general_only: without the short program. Exits with status 2 if it
-// cannot be loaded.
+// All packets are the service's, in mode ipip. general_only: without the short program. Exits with
+// status 2 if it cannot be loaded.
 struct kernel *kernel_new(const struct lb_service *s, uint32_t hz, bool general_only);
 void kernel_free(struct kernel *k);
 struct kernel_tables kernel_tables(struct kernel *k);

@@ -95,7 +95,8 @@ static void slots_take(const struct model *model, const struct backends *pool, s
 	free(owners);
 }
 
-/* The previous ring looks for pins in all slots in which the ring on trial may have written some. */
+/* The previous ring looks for pins in all slots in which the ring on trial may have written
+ * some. */
 static void before_look_for_pins(struct model *model)
 {
 	struct slot_clock clock = model_clock(model);
@@ -205,8 +206,8 @@ static bool pin_given_up(const struct model *model, uint64_t word)
 	return pin_silent(&model->pins, word, model->now) && !model_takes(model, pin.backend);
 }
 
-/* A SYN may end a connection that seems silent for longer than the linger, so the time of TCP and SCTP is exact to an
- * eighth of that. */
+/* A SYN may end a connection that seems silent for longer than the linger, so the time of TCP and
+ * SCTP is exact to an eighth of that. */
 static uint64_t shortest_life(const struct model *model, uint8_t proto)
 {
 	return proto == FLOW_UDP ? pins_life(&model->pins, model->set.idle_udp)

@@ -19,8 +19,9 @@ struct flow {
 // What a packet does to its flow.
 enum packet_kind { PACKET_OTHER, PACKET_OPENS, PACKET_CLOSES };
 
-// Writes the flow's frame, bytes from Ethernet on; returns their number. An opening packet is a SYN or an INIT,
-// a closing one a FIN or RST; other ones are of all kinds: ACK, SYN with ACK, data.
+// Writes the flow's frame, bytes from Ethernet on; returns their number. An opening packet is a SYN
+// or an INIT, a closing one a FIN or RST; other ones are of all kinds: ACK, SYN with ACK, data.
 size_t packet_make(const struct flow *f, enum packet_kind kind, uint8_t ret[PACKET_MAX]);
-// The last 32 bits of the outermost destination, host order. False: the frame is too short, or not IP.
+// The last 32 bits of the outermost destination, host order. False: the frame is too short, or not
+// IP.
 bool packet_target(const uint8_t *frame, size_t len, uint32_t *ret);

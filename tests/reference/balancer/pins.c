@@ -107,7 +107,8 @@ static unsigned int level_worth(uint8_t level)
 	return level == PIN_CLOSED ? 0 : level + 1U;
 }
 
-/* Is a replaced rather than b? The one of less value, then the older one; of equals the first stays. */
+/* Is a replaced rather than b? The one of less value, then the older one; of equals the first
+ * stays. */
 static bool pin_goes_before(const struct pins *pins, uint64_t a, uint64_t b, uint64_t now)
 {
 	unsigned int worth_a = level_worth(pin_of_word(a).level);

@@ -58,8 +58,8 @@ int64_t pins_store(struct pins *pins, uint64_t hash, struct pin pin, uint64_t no
 /* Units of the life of a pin. idle: jiffies. */
 uint64_t pins_life(const struct pins *pins, uint64_t idle);
 
-/* Writes backend and level of an existing pin, and the time unless both stay and the pin is younger than an eighth of
- * the life. Is the time that of now? */
+/* Writes backend and level of an existing pin, and the time unless both stay and the pin is younger
+ * than an eighth of the life. Is the time that of now? */
 bool pins_renew(struct pins *pins, int64_t place, uint16_t backend, enum event event, uint64_t now,
 		uint64_t life);
 /* Gives an existing pin to another connection of the flow. */

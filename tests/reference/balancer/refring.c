@@ -3,7 +3,8 @@
 /*
  *   ring    = key "size" N "hash" ( "tuple" | "source" ) { backend }
  *   key     = "key" HEX32 | "seed" [ " " STRING ]
- *   backend = "backend" ID ADDRESS PORT WEIGHT ( "up" | "drain" | "down" | "failing" ) ( "primary" | "backup" )
+ *   backend = "backend" ID ADDRESS PORT WEIGHT ( "up" | "drain" | "down" | "failing" )
+ *             ( "primary" | "backup" )
  *
  * one part a line, in this order. HEX32 is in lower case; STRING is the rest of the line,
  * quotes and blanks included; ADDRESS may be "here"; empty lines and lines that begin with # are

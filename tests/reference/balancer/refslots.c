@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plays a history of a service from stdin and prints the backend of each packet, after docs/ring.md.
+// Plays a history of a service from stdin and prints the backend of each packet, after
+// docs/ring.md.
 /*
  *   history  = service { event }
  *   service  = "service" SIZE IDLE_TCP IDLE_UDP HOLD BUCKETS ( "tuple" | "source" )
@@ -19,8 +20,8 @@
  *   STATE    = "up" | "drain" | "down" | "failing"
  *
  * one a line, blanks between words, decimal numbers, HEX32 in lower case; empty lines and lines
- * that begin with # are ignored. IDLE is in jiffies; IDLE_TCP is that of SCTP too. "-" instead of an
- * IDLE: the service has neither TCP nor SCTP, or has no UDP. HOLD is 1 to 16. An ID never gets
+ * that begin with # are ignored. IDLE is in jiffies; IDLE_TCP is that of SCTP too. "-" instead of
+ * an IDLE: the service has neither TCP nor SCTP, or has no UDP. HOLD is 1 to 16. An ID never gets
  * another ADDRESS or PORT, and has its STATE in the pool or outside. UDP never opens, and TCP alone
  * closes. Slots change by `ring`, `trial` and `tidy` only. That a backend is down or drained has an
  * effect on packets at once, that it gets new flows from the next ring on.
@@ -40,9 +41,9 @@
  *   not-stored          no place for a new pin
  *
  * "slots" and "pins" print "slots HEX16" or "pins HEX16", SipHash-1-3 with the service's key over
- * all words of the active ring or of the pins, eight bytes each, lower first. With --check the
- * last lines are counters, "NAME N"; `moved`, `stale` and `unstable` must be 0, else the exit status is 1
- * (2: the input is invalid).
+ * all words of the active ring or of the pins, eight bytes each, lower first. With --check the last
+ * lines are counters, "NAME N"; `moved`, `stale` and `unstable` must be 0, else the exit status is
+ * 1 (2: the input is invalid).
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -19,7 +19,8 @@ struct backends {
 /* "backend ID ADDRESS PORT WEIGHT up|drain|down primary|backup" */
 struct backend backend_read(const struct line *line);
 
-/* Adds a backend or replaces the one with its id; the line fails if there are too many, or two equal ones. */
+/* Adds a backend or replaces the one with its id; the line fails if there are too many, or two
+ * equal ones. */
 void backends_put(struct backends *backends, const struct backend *backend,
 		  const struct line *line);
 

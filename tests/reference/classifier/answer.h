@@ -10,6 +10,6 @@
 
 // Replaces the text by "VERDICT VIA".
 void answer_write(const struct candidate *c, const struct test_result *r, struct text *ret);
-// Are the two answers the same? The reasons for "malformed" have other names, and where the default passes, the
-// reference counts neighbour discovery as passed by it.
+// Are the two answers the same? The reasons for "malformed" have other names, and where the default
+// passes, the reference counts neighbour discovery as passed by it.
 bool answer_agrees(const char *wanted, const char *got);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs frames through a compiled policy in the kernel and compares each answer with the reference's: once as it is
-// loaded, and once by the general program alone. The output frame must be the unchanged packet, or a valid answer to a
-// rejected one. Where a packet alone decides what is counted, the packets are also sent through the program that real
-// ones meet, and its counters must be those of the answers.
+// Runs frames through a compiled policy in the kernel and compares each answer with the
+// reference's: once as it is loaded, and once by the general program alone. The output frame must
+// be the unchanged packet, or a valid answer to a rejected one. Where a packet alone decides what
+// is counted, the packets are also sent through the program that real ones meet, and its counters
+// must be those of the answers.
 //
-// usage: compare POLICY FRAMES ANSWERS [WORDS]: WORDS is a file with words about the tables that the policy
-// must have (describe.h); its programs must also keep to the verifier's budget. FRAMES has lines "IFACE FLAGS HEX",
-// ANSWERS one line each as refmatch prints them. Exit status 0: all agree; 1: some do not (the first ten are
-// printed); 2: the policy does not load; 3: compile refused its size.
+// usage: compare POLICY FRAMES ANSWERS [WORDS]: WORDS is a file with words about the tables that
+// the policy must have (describe.h); its programs must also keep to the verifier's budget. FRAMES
+// has lines "IFACE FLAGS HEX", ANSWERS one line each as refmatch prints them. Exit status 0: all
+// agree; 1: some do not (the first ten are printed); 2: the policy does not load; 3: compile
+// refused its size.
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

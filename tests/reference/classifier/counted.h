@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The program that packets meet, beside the test program: its verdicts, and its counters of rules and reasons.
+// The program that packets meet, beside the test program: its verdicts, and its counters of rules
+// and reasons.
 #pragma once
 
 #include <stdbool.h>

@@ -132,8 +132,8 @@ static bool parse_transport(const struct cursor *cursor, struct frame *frame)
 	return true;
 }
 
-/* RFC 791, 3.2 and RFC 8200, 4.5: a fragment has a payload, of a multiple of 8 bytes unless it is the
- * last, and does not end beyond the largest packet. */
+/* RFC 791, 3.2 and RFC 8200, 4.5: a fragment has a payload, of a multiple of 8 bytes unless it is
+ * the last, and does not end beyond the largest packet. */
 static bool check_fragment(struct frame *frame, uint32_t offset, bool more, size_t payload)
 {
 	if (!offset && !more)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Judges output packets by their bytes alone. Shares no code with xdp/reply.bpf.h, nor with ctl/control/frame.
+// Judges output packets by their bytes alone. Shares no code with xdp/reply.bpf.h, nor with
+// ctl/control/frame.
 #include "tests/reference/classifier/output.h"
 
 #include <linux/bpf.h>
@@ -76,7 +77,8 @@ static bool view(struct view *v, const uint8_t *frame)
 	return v->family;
 }
 
-// ---- which packets are answered (RFC 1122 section 3.2.2, RFC 4443 section 2.4, RFC 9293 section 3.10.7.1) ------
+// ---- which packets are answered (RFC 1122 section 3.2.2, RFC 4443 section 2.4, RFC 9293 section
+// 3.10.7.1) ------
 
 static bool is_nobody(const struct view *v)
 {
@@ -114,7 +116,7 @@ static bool is_answered(const struct view *v)
 	       !(v->proto == TCP && v->l4[TCP_FLAGS] & RST);
 }
 
-// ---- the answer ---------------------------------------------------------------------------------------
+// ---- the answer ---------------------------------------------------------------------------------
 
 static uint32_t sum_words(uint32_t sum, const uint8_t *at, size_t len)
 {
@@ -190,7 +192,8 @@ static const char *reset_problem(const struct view *in, const struct view *out)
 	return NULL;
 }
 
-// An ICMP error quotes the packet from its IP header on, with at least 8 bytes after the header (RFC 792).
+// An ICMP error quotes the packet from its IP header on, with at least 8 bytes after the header
+// (RFC 792).
 static const char *error_problem(const struct view *in, const struct view *out)
 {
 	bool v4 = in->family == 4;

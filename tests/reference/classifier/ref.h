@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The reference classifier: a plain linear reading of a policy, with which the datapath is compared.
+// The reference classifier: a plain linear reading of a policy, with which the datapath is
+// compared.
 #ifndef REF_H
 #define REF_H
 
@@ -14,8 +15,8 @@
  *   1. Without a `default` the policy passes; without `malformed` it drops what is malformed.
  *   2. `malformed pass` is final: a malformed packet passes at once and meets no rule.
  *   3. `fragments drop|pass` and the field `fragment` mean later fragments only (offset > 0).
- *   4. A define is expanded as text: its exceptions act in the whole list that uses it, `not $x` makes
- *      each of its items an exception; a define with a leading `not` must be the only item.
+ *   4. A define is expanded as text: its exceptions act in the whole list that uses it, `not $x`
+ *      makes each of its items an exception; a define with a leading `not` must be the only item.
  *   5. `@x` as an item counts, for an address it contains, with the length of the prefix that
  *      decided inside it, and as nothing for an address it does not contain.
  *   6. `any` is a prefix of length 0 in both families, so it can have exceptions.
@@ -34,8 +35,9 @@
  *  15. DHCP answers: IPv4 UDP 67 to 68; IPv6 UDP 547 to 546 from fe80::/10. MLD: 130-132 and 143.
  *  16. A file without `wide` must have no prefix shorter than /8 or /16; `min` is checked once.
  *  17. `over`, `under` and `probability` look at the packet's flag only: 100% is no exception.
- *  28. A policy with `interface` holds on those interfaces; on another one only `malformed` does, and
- *      what is not malformed passes by default, neighbour discovery and frames that are not IP too.
+ *  28. A policy with `interface` holds on those interfaces; on another one only `malformed` does,
+ *      and what is not malformed passes by default, neighbour discovery and frames that are not IP
+ *      too.
  *
  *  Packet
  *  18. Tags are 0x8100 and 0x88a8; 0x9100 is some other ethertype. A fifth tag is malformed.
@@ -45,22 +47,24 @@
  *      is 40 + payload length in IPv6.
  *  21. Up to eight extension headers (hop-by-hop, routing, destination options, fragment); a ninth
  *      is malformed, and so are a hop-by-hop header that is not the first (RFC 8200, 4.1) and a
- *      second fragment header. Any other header ends the walk, and its number is the protocol: AH, ESP,
- *      59, mobility ...
+ *      second fragment header. Any other header ends the walk, and its number is the protocol: AH,
+ *      ESP, 59, mobility ...
  *  22. An atomic fragment (offset 0, no more) is not a fragment: it has ports, `fragment` does not
  *      match; yet it is no neighbour discovery (RFC 6980). The walk ends at a later fragment.
  *  23. A later fragment's protocol is the number in its IP or fragment header; the walk ends there.
  *  24. Whole headers: TCP as its data offset says, UDP and ICMP and ICMPv6 8, SCTP 12 bytes; other
  *      protocols are not examined. The same for whole packets and first fragments.
  *  25. UDP length must be 8 or more (0 is malformed), and within the packet if it is no fragment.
- *  26. A fragment without payload, one that is not the last and no multiple of 8 bytes, and one that
- *      reaches beyond 65,535 are malformed. Checksums, reserved bits and TCP options are not judged.
- *  27. Neighbour discovery is types 133-136 with hop limit 255 and no fragment header; other extension
- *      headers before it and its code do not matter, but for a routing header with segments left: a
- *      packet with one is in transit, so it is neither neighbour discovery nor essential.
- *  28. The next header that a later fragment of IPv6 names is the sender's choice, since the receiver takes
- *      that of the first one (RFC 8200, 4.5). So `fragments ... proto` matches it whatever it names; the
- *      field `proto` of rules compares the number in it.
+ *  26. A fragment without payload, one that is not the last and no multiple of 8 bytes, and one
+ *      that reaches beyond 65,535 are malformed. Checksums, reserved bits and TCP options are not
+ *      judged.
+ *  27. Neighbour discovery is types 133-136 with hop limit 255 and no fragment header; other
+ *      extension headers before it and its code do not matter, but for a routing header with
+ *      segments left: a packet with one is in transit, so it is neither neighbour discovery nor
+ *      essential.
+ *  28. The next header that a later fragment of IPv6 names is the sender's choice, since the
+ *      receiver takes that of the first one (RFC 8200, 4.5). So `fragments ... proto` matches it
+ *      whatever it names; the field `proto` of rules compares the number in it.
  */
 
 /* How a packet can be malformed; the word is what `malformed:WORD` shows. */

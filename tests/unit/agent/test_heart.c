@@ -101,7 +101,8 @@ static void test_sleep(void **state)
 	end(h);
 }
 
-// A turn soon after another one looks at no timer, but sees to it that the last of them is followed by a look.
+// A turn soon after another one looks at no timer, but sees to it that the last of them is followed
+// by a look.
 static void test_turns_without_a_pause(void **state)
 {
 	struct heart *h = begin();
@@ -159,7 +160,8 @@ static void take_turn(evutil_socket_t fd, short what, void *event)
 	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-// Clients that always have something keep libevent in one turn: the timer of the heart shows that it works.
+// Clients that always have something keep libevent in one turn: the timer of the heart shows that
+// it works.
 static void test_busy_turn(void **state)
 {
 	struct heart *h = begin();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Regular expressions: what they match, what is wrong with them, and that no text makes them take long.
+// Regular expressions: what they match, what is wrong with them, and that no text makes them take
+// long.
 #include "ctl/base/pattern.h"
 
 #include <errno.h>
@@ -77,7 +78,8 @@ static void test_invalid(void **state)
 	}
 }
 
-// Texts of a backend that lies. Each takes from 0.05 s to years with one of the limits of pattern.c alone.
+// Texts of a backend that lies. Each takes from 0.05 s to years with one of the limits of pattern.c
+// alone.
 static const struct hostile {
 	const char *pattern;
 	const char *repeated; // fills the text

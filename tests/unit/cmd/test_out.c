@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/cmd/out.h: text and JSON from the same calls, alignment, escaping, one document.
+// Unit tests of ctl/cmd/out.h: text and JSON from the same calls, alignment, escaping, one
+// document.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>

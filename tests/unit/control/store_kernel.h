@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A store on a kernel of the test's own: maps in memory that is shared with a process that the test kills. It includes the
-// sources of the store, whose calls of the kernel are replaced.
+// A store on a kernel of the test's own: maps in memory that is shared with a process that the test
+// kills. It includes the sources of the store, whose calls of the kernel are replaced.
 #pragma once
 
 #include "tests/unit/base/unit.h"

@@ -169,7 +169,8 @@ static void answer_free(struct policy_answer *a)
 	free(a->left_out);
 }
 
-// The record decides, not who has logged in since; it says nothing about a use that it does not know.
+// The record decides, not who has logged in since; it says nothing about a use that it does not
+// know.
 static void test_record(void **state)
 {
 	char folder[] = "/tmp/weir-test-XXXXXX";

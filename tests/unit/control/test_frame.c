@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/frame.h: whole frames against bytes of scapy 2.5, then every kind of packet
-// in many lengths, compared with lengths and checksums that are computed differently here.
+// Unit tests of ctl/control/frame.h: whole frames against bytes of scapy 2.5, then every kind of
+// packet in many lengths, compared with lengths and checksums that are computed differently here.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static size_t build(const struct resolved_packet *p, uint8_t frame[FRAME_MAX])
 	return length;
 }
 
-// ---- against scapy --------------------------------------------------------------------------------
+// ---- against scapy ------------------------------------------------------------------------------
 
 static void assert_frame(const struct resolved_packet *p, const char *hex)
 {
@@ -168,14 +168,15 @@ static void test_not_ip(void **state)
 	assert_frame(&p, "02000000000202000000000181000fff88cc0000");
 }
 
-// ---- against arithmetic ---------------------------------------------------------------------------
+// ---- against arithmetic -------------------------------------------------------------------------
 
 static unsigned at16(const uint8_t *p)
 {
 	return (unsigned)(p[0] * 256 + p[1]);
 }
 
-// Adds words in the byte order of the machine, which does not matter for a sum that must be all ones.
+// Adds words in the byte order of the machine, which does not matter for a sum that must be all
+// ones.
 static uint64_t add_words(uint64_t sum, const void *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i += 2) {
@@ -354,7 +355,7 @@ static void test_udp_checksum_zero(void **state)
 	assert_right(&p);
 }
 
-// ---- lengths --------------------------------------------------------------------------------------
+// ---- lengths ------------------------------------------------------------------------------------
 
 static const struct {
 	uint8_t family, proto;

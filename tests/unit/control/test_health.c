@@ -69,7 +69,8 @@ static void test_fall_of(void **state)
 	}
 }
 
-// It returns after `rise` checks whatever failed before, but these failures still count for the next one.
+// It returns after `rise` checks whatever failed before, but these failures still count for the
+// next one.
 static void test_failures_before_the_return_count(void **state)
 {
 	(void)state;
@@ -206,7 +207,8 @@ static void test_pause(void **state)
 	}
 }
 
-// A new backend needs one good check, however many have failed before; its first failure is enough as well.
+// A new backend needs one good check, however many have failed before; its first failure is enough
+// as well.
 static void test_fresh(void **state)
 {
 	(void)state;

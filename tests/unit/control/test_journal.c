@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/journal.h, journal_line.h, journal_index.h and journal_order.h: the text of the journal and of
-// version 1, printed, parsed, cut and changed, and what it says.
+// Unit tests of ctl/control/journal.h, journal_line.h, journal_index.h and journal_order.h: the
+// text of the journal and of version 1, printed, parsed, cut and changed, and what it says.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static const char *enter(void *ctx, const struct journal_line *line, size_t at, 
 	return "?";
 }
 
-// ---- lines ----------------------------------------------------------------------------------------
+// ---- lines --------------------------------------------------------------------------------------
 
 #define H "holder 0 since 1 origin \"\" list \"\" name \"\" note "
 
@@ -187,7 +187,7 @@ static void test_references(void **state)
 	}
 }
 
-// ---- frames ---------------------------------------------------------------------------------------
+// ---- frames -------------------------------------------------------------------------------------
 
 static void test_golden_frame(void **state)
 {
@@ -236,7 +236,7 @@ static void test_changed_frame(void **state)
 	assert_int_equal(journal_find(t.at, t.len, 0, &f, &why), JOURNAL_FRAME);
 }
 
-// ---- version 1 ------------------------------------------------------------------------------------
+// ---- version 1 ----------------------------------------------------------------------------------
 
 #define TOP "weir-overlay 1 epoch 1\n"
 
@@ -313,7 +313,7 @@ static void test_cut_old_file(void **state)
 	}
 }
 
-// ---- the index ------------------------------------------------------------------------------------
+// ---- the index ----------------------------------------------------------------------------------
 
 struct model_ref {
 	struct prefix prefix;
@@ -451,7 +451,8 @@ static void assert_in_order(const struct journal_index *x, size_t n, size_t move
 #define MIDDLE 0x03000000u
 #define HIGH   0x04000000u
 
-// Whatever bans and their ends leave in the index: what has to be sorted is at most twice what they have added.
+// Whatever bans and their ends leave in the index: what has to be sorted is at most twice what they
+// have added.
 static void test_order(void **state)
 {
 	struct journal_index *x = journal_index_new(NULL, LISTED);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/known.h: a policy resolved without its list files is the same one, and a damaged file is
-// not used.
+// Unit tests of ctl/control/known.h: a policy resolved without its list files is the same one, and
+// a damaged file is not used.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/looks.h: verdicts by example, and the file against damage, strangers and other writers.
+// Unit tests of ctl/control/looks.h: verdicts by example, and the file against damage, strangers
+// and other writers.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>
@@ -322,7 +323,8 @@ struct shared {
 	uint64_t steps;
 };
 
-// A command each time. Its sums are openings, what has come since the first look is not. Exit status: silent verdicts.
+// A command each time. Its sums are openings, what has come since the first look is not. Exit
+// status: silent verdicts.
 static void look_often(struct shared *shared)
 {
 	for (int i = 0; i < 100; i++) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/pcap.h: files of both byte orders, and every way in which one is not right.
+// Unit tests of ctl/control/pcap.h: files of both byte orders, and every way in which one is not
+// right.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>

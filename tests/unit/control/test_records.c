@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/records.h: each operation by example, all of them against a naive model, and
-// the file's text against damage.
+// Unit tests of ctl/control/records.h: each operation by example, all of them against a naive
+// model, and the file's text against damage.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>

@@ -250,7 +250,8 @@ static void wide_stays_wide(void **state)
 	check(w, "a", "10.0.0.1 60, 10.0.0.2");
 }
 
-// The address of an entry has become that of the gateway: it is no sign of --wide, and it goes at once.
+// The address of an entry has become that of the gateway: it is no sign of --wide, and it goes at
+// once.
 static void a_new_gateway_is_released(void **state)
 {
 	struct world *w = *state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/store.h on a kernel of the test's own: commits, owners, expiry, damaged files, and a
-// kill before and after each step.
+// Unit tests of ctl/control/store.h on a kernel of the test's own: commits, owners, expiry, damaged
+// files, and a kill before and after each step.
 #include "tests/unit/control/store_kernel.h"
 
 // One command: opens the store, adds a reference, commits.
@@ -259,7 +259,8 @@ static void test_unwritable_folder(void **state)
 	unlink(no_folder);
 }
 
-// Entries that --volatile put into the kernel alone stay fleeting if the file is older than the maps.
+// Entries that --volatile put into the kernel alone stay fleeting if the file is older than the
+// maps.
 static void test_adopted_stays_fleeting(void **state)
 {
 	(void)state;
@@ -311,7 +312,8 @@ static void assert_state(struct store *b, bool after)
 	assert_int_equal(kernel->n, after ? 2 : 1);
 }
 
-// After a kill at any step, state and owners are the old or the new ones. Readers see them at once and write nothing.
+// After a kill at any step, state and owners are the old or the new ones. Readers see them at once
+// and write nothing.
 static void test_kills(void **state)
 {
 	(void)state;
@@ -372,8 +374,8 @@ static void unblock_all(void)
 	commit_now(b);
 }
 
-// What a killed command has appended, and a commit of --volatile that could not cut it off: the file does not become
-// that of the maps, whatever it says.
+// What a killed command has appended, and a commit of --volatile that could not cut it off: the
+// file does not become that of the maps, whatever it says.
 static void test_volatile_after_a_kill(void **state)
 {
 	(void)state;
@@ -402,7 +404,8 @@ static uint64_t seen_until(const char *what)
 	return until_s;
 }
 
-// The file knows the entries, with other ends: those of the kernel count, also after the next commit.
+// The file knows the entries, with other ends: those of the kernel count, also after the next
+// commit.
 static void test_volatile_changes_ends(void **state)
 {
 	(void)state;
@@ -444,7 +447,8 @@ static void test_kills_of_a_replacement(void **state)
 	}
 }
 
-// Half of a change, of a command that was killed in the write, is cut off by the next one that writes.
+// Half of a change, of a command that was killed in the write, is cut off by the next one that
+// writes.
 static void test_half_a_change(void **state)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -499,8 +503,8 @@ static void test_cost(void **state)
 	assert_int_equal(kernel->staged, 0);
 }
 
-// Of many changes in one commit, each loads what it touches, as those before have left it. Nothing is in force until
-// the commit, and a commit that is given up leaves nothing.
+// Of many changes in one commit, each loads what it touches, as those before have left it. Nothing
+// is in force until the commit, and a commit that is given up leaves nothing.
 static void test_changes_together(void **state)
 {
 	CLEANUP_STORE struct store *b = opened();
@@ -592,7 +596,8 @@ static void test_part(void **state)
 	assert_int_equal(n, 2);
 }
 
-// Expired references of others are removed along the way, from the file and from the maps, and make room in full maps.
+// Expired references of others are removed along the way, from the file and from the maps, and make
+// room in full maps.
 static void test_others_expire(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL;
@@ -652,7 +657,8 @@ static void write_damaged(const char *text, size_t len, size_t at)
 	journal_index_remove_file(index);
 }
 
-// What the kernel has is kept; the file is used up to the damage, is kept as it is, and is replaced.
+// What the kernel has is kept; the file is used up to the damage, is kept as it is, and is
+// replaced.
 static void assert_recovers(size_t at, size_t first_end)
 {
 	CLEANUP_STORE struct store *b = opened_whole();
@@ -798,7 +804,8 @@ static void test_foreign_file_beside(void **state)
 	}
 }
 
-// After a boot the maps are empty: the records of the file are restored, except expired and fleeting ones.
+// After a boot the maps are empty: the records of the file are restored, except expired and
+// fleeting ones.
 static void test_restore(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL;
@@ -824,8 +831,8 @@ static void test_restore(void **state)
 	assert_int_equal(kernel->n, 2);
 }
 
-// Whatever commands do, in whichever order they come and go: the journal holds what records in memory hold, and the
-// maps have the entries of that.
+// Whatever commands do, in whichever order they come and go: the journal holds what records in
+// memory hold, and the maps have the entries of that.
 struct history {
 	struct records model;
 	struct store *b;

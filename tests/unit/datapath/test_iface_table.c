@@ -42,7 +42,8 @@ static uint32_t powers_and_neighbours(uint32_t n)
 	return n < 31 ? 1u << n : n < 62 ? (1u << (n - 30)) + 1 : 0x7fffffff;
 }
 
-// Indexes with the same bucket under the first multiplier: a counter-example to any fixed multiplier.
+// Indexes with the same bucket under the first multiplier: a counter-example to any fixed
+// multiplier.
 static uint32_t that_meet_at_first(uint32_t n)
 {
 	static struct knobs knobs;
@@ -155,8 +156,8 @@ struct watcher {
 	unsigned long looks, lost;
 };
 
-// As in the datapath, but no grace period waits for a thread: a result counts only if the hash is the same
-// afterwards.
+// As in the datapath, but no grace period waits for a thread: a result counts only if the hash is
+// the same afterwards.
 static void *look(void *arg)
 {
 	struct watcher *w = arg;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Each map of the programs is shared, belongs to a generation, or is known to be private to a program.
+// Each map of the programs is shared, belongs to a generation, or is known to be private to a
+// program.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -102,7 +102,8 @@ static void test_endless(void **state)
 			 3);
 }
 
-// Lines begin at their first instruction that is left; functions that are not called have no record.
+// Lines begin at their first instruction that is left; functions that are not called have no
+// record.
 static void test_records(void **state)
 {
 	struct bpf_insn program[] = {ALWAYS(2), SET(1), SET(2), SET(3), CALL(3),

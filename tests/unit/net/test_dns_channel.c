@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists of name servers and resolv.conf: accepted and refused forms, and the servers that would be asked.
+// Lists of name servers and resolv.conf: accepted and refused forms, and the servers that would be
+// asked.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

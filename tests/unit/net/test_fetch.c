@@ -339,7 +339,8 @@ static void packed_texts(void **state)
 	fetch_result_free(&r);
 }
 
-// What curl would save is list.gz; packed by the server as well, or in several parts, as gzip(1) reads them.
+// What curl would save is list.gz; packed by the server as well, or in several parts, as gzip(1)
+// reads them.
 static void packed_files(void **state)
 {
 	static const char *const whole[] = {"/list.gz", "/list.gz-twice"};

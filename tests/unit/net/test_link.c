@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Interfaces as the kernel reports them; in a namespace of its own: veth, VLAN, bridge, XDP programs.
+// Interfaces as the kernel reports them; in a namespace of its own: veth, VLAN, bridge, XDP
+// programs.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Probes on an event loop, against servers of the test's own: good ones, and those that refuse, hang and lie.
+// Probes on an event loop, against servers of the test's own: good ones, and those that refuse,
+// hang and lie.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

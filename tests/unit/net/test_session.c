@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The operator's login is found below daemons that the test plays: processes with the name of sshd and a
-// connection, and a child that looks for its session.
+// The operator's login is found below daemons that the test plays: processes with the name of sshd
+// and a connection, and a child that looks for its session.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads from XenStore through a pair of sockets: the question byte for byte, and answers of all kinds.
+// Reads from XenStore through a pair of sockets: the question byte for byte, and answers of all
+// kinds.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

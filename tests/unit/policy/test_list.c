@@ -127,7 +127,7 @@ static void test_too_many_names(void **state)
 	list_free(&l);
 }
 
-// ---- through a policy -----------------------------------------------------------------------------
+// ---- through a policy ---------------------------------------------------------------------------
 
 static void test_last_good(void **state)
 {

@@ -195,7 +195,8 @@ static void change_value(struct loaded *l, size_t field)
 
 // ---- tests --------------------------------------------------------------------------------------
 
-// Together they have every field, which the test checks; that every form is above, the compiler does.
+// Together they have every field, which the test checks; that every form is above, the compiler
+// does.
 static const char *const rules[] = {
 	"drop from @one port 1-5, 7 to @two port 80 proto tcp, udp",
 	"drop from @slow to @fast",

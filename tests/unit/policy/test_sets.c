@@ -26,7 +26,7 @@ struct set {
 	bool negated; // a list that begins with "not"
 };
 
-// ---- the oracle -----------------------------------------------------------------------------------
+// ---- the oracle ---------------------------------------------------------------------------------
 
 // How much an item says about an address: 0 nothing, else 1 + 2 * length + not.
 static unsigned rank_of(unsigned len, bool negated)
@@ -91,7 +91,7 @@ static bool oracle(const struct set *sets, const struct set *s, uint8_t family, 
 	return s->negated && any_address(sets, s) ? !in : in;
 }
 
-// ---- random policies ------------------------------------------------------------------------------
+// ---- random policies ----------------------------------------------------------------------------
 
 static struct item random_item(uint64_t *seed, unsigned sets, bool exception)
 {
@@ -192,7 +192,7 @@ static void make_policy(struct policy *p, uint64_t *seed)
 	}
 }
 
-// ---- the comparison -------------------------------------------------------------------------------
+// ---- the comparison -----------------------------------------------------------------------------
 
 static struct addr address(uint8_t family, unsigned x)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/policy/shadow.c: a rule that is said to match never matches no packet that reaches
-// it, over random policies and packets.
+// Unit tests of ctl/policy/shadow.c: a rule that is said to match never matches no packet that
+// reaches it, over random policies and packets.
 #include "tests/unit/policy/world.h"
 
 #include "ctl/base/text.h"
@@ -20,7 +20,7 @@ struct packet {
 	unsigned iface;
 };
 
-// ---- random rules ---------------------------------------------------------------------------------
+// ---- random rules -------------------------------------------------------------------------------
 
 static const char *const pick_of[][8] = {
 	{"from 10.0.0.1 ", "from 10.0.0.0/30 ", "from 10.0.0.0/24, not 10.0.0.2 ",
@@ -88,7 +88,7 @@ static void put_rule(struct text *t, uint64_t *seed, unsigned number)
 	text_add(t, "\n");
 }
 
-// ---- random packets -------------------------------------------------------------------------------
+// ---- random packets -----------------------------------------------------------------------------
 
 static struct addr random_addr(uint64_t *seed, bool v6)
 {
@@ -130,7 +130,7 @@ static struct packet random_packet(uint64_t *seed)
 	return p;
 }
 
-// ---- a slow reading of the resolved form ------------------------------------------------------------
+// ---- a slow reading of the resolved form --------------------------------------------------------
 
 static bool in_ranges(const struct resolved_ranges *r, uint16_t value)
 {
@@ -211,7 +211,7 @@ static bool ends(const struct resolved_rule *rule)
 	return rule->action != ACTION_COUNT && !rule->limit.given && !rule->probability.given;
 }
 
-// ---- the comparison -------------------------------------------------------------------------------
+// ---- the comparison -----------------------------------------------------------------------------
 
 static bool is_shadowed(const struct environment *w, const struct resolved_rule *rule)
 {

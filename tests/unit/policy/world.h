@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Shared by the unit tests of ctl/policy: an environment in memory, and a policy loaded from a string.
+// Shared by the unit tests of ctl/policy: an environment in memory, and a policy loaded from a
+// string.
 #pragma once
 
 #include <errno.h>
@@ -59,7 +60,8 @@ static int environment_glob(void *ctx, const char *pattern, char ***ret, size_t 
 	return err_system(err, EIO, "cannot list '%s'", pattern);
 }
 
-// "gone…" does not resolve, "four…" and "six…" have one family; the first letter makes the addresses.
+// "gone…" does not resolve, "four…" and "six…" have one family; the first letter makes the
+// addresses.
 static int environment_resolve(void *ctx, const struct policy_question *questions, size_t n,
 			       struct policy_answer *answers, struct err *err)
 {

@@ -192,8 +192,9 @@ static void check_forgotten(const struct step *t, const struct lb_service *s,
 	}
 }
 
-// Which backends count, a second time: those that are up and have a weight; backups only if there are no others; those
-// whose checks fail only if there is no backup either, and again backups at last.
+// Which backends count, a second time: those that are up and have a weight; backups only if there
+// are no others; those whose checks fail only if there is no backup either, and again backups at
+// last.
 static size_t elect(const struct step *t, const struct resolved_service *from,
 		    const struct lb_service *s, struct ring_backend *ret)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of common/flowhash.h and of ring_flow_key(): vectors, the messages word by word, and the quality of the
-// hash, measured like that of SipHash: what SipHash passes, it must pass.
+// Unit tests of common/flowhash.h and of ring_flow_key(): vectors, the messages word by word, and
+// the quality of the hash, measured like that of SipHash: what SipHash passes, it must pass.
 #include "tests/unit/base/unit.h"
 
 #include <string.h>
@@ -212,7 +212,8 @@ static struct message drawn(enum pattern pattern, unsigned family, uint32_t i, u
 	return m;
 }
 
-// How far the chi-square of n counts is from what chance gives: the square of its standard deviations.
+// How far the chi-square of n counts is from what chance gives: the square of its standard
+// deviations.
 static double deviation(const uint32_t *counts, uint32_t n)
 {
 	double mean = (double)FLOWS / n, sum = 0;
@@ -295,8 +296,8 @@ static struct quality measure(hash_function *hash, unsigned family)
 	return q;
 }
 
-// Of 20 deviations one of 4.5 comes by chance once in 7,000 keys. A bit's share of 1024 trials has a deviation of 0.016:
-// 0.1 is 6.4 of them.
+// Of 20 deviations one of 4.5 comes by chance once in 7,000 keys. A bit's share of 1024 trials has
+// a deviation of 0.016: 0.1 is 6.4 of them.
 #define DEVIATION_MAX (4.5 * 4.5)
 #define AVALANCHE_MAX 0.1
 

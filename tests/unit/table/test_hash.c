@@ -7,8 +7,8 @@
 #include "common/hash.h"
 #include "ctl/base/mem.h"
 
-// Key 00 01 … 0f, messages 00 01 … of 0 to 63 bytes, from a program that was written after the paper and agrees
-// with CPython's SipHash-1-3 and with the paper's appendix for SipHash-2-4.
+// Key 00 01 … 0f, messages 00 01 … of 0 to 63 bytes, from a program that was written after the
+// paper and agrees with CPython's SipHash-1-3 and with the paper's appendix for SipHash-2-4.
 static const uint64_t sip13[] = {
 	0xabac0158050fc4dc, 0xc9f49bf37d57ca93, 0x82cb9b024dc7d44d, 0x8bf80ab8e7ddf7fb,
 	0xcf75576088d38328, 0xdef9d52f49533b67, 0xc50d2b50c59f22a7, 0xd3927d989bb11140,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/lb_keep.c: who gets new flows, in all combinations of what checks and commands say.
+// Unit tests of ctl/table/lb_keep.c: who gets new flows, in all combinations of what checks and
+// commands say.
 #include "tests/unit/table/served.h"
 
 #define KEEP_HALF 5000
@@ -222,7 +223,8 @@ static void test_keep_counts_weight(void **state)
 	assert_int_equal(served(&c), 0x7);
 }
 
-// The ring has what was decided, of three dead ones all three; the first that is well again has all slots.
+// The ring has what was decided, of three dead ones all three; the first that is well again has all
+// slots.
 static void test_rings(void **state)
 {
 	(void)state;

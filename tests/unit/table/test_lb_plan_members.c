@@ -152,7 +152,7 @@ static void test_ports(void **state)
 	made_free(&m);
 }
 
-// ---- overrides ------------------------------------------------------------------------------------
+// ---- overrides ----------------------------------------------------------------------------------
 
 static void set(struct lb_member *m, uint8_t override, uint32_t weight, uint64_t until_s)
 {
@@ -186,7 +186,8 @@ static void test_override_goes_on(void **state)
 	assert_int_equal(a->members[2].override, BACKEND_DOWN); // `running` is only read
 }
 
-// A backend whose line was removed and added again: the override is what the file says, not what it was.
+// A backend whose line was removed and added again: the override is what the file says, not what it
+// was.
 static void test_override_goes_with_the_line(void **state)
 {
 	(void)state;

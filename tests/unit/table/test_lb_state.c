@@ -190,8 +190,8 @@ static bool bit_is_set(const uint32_t source[4], unsigned bit)
 	return bytes[bit / 8] >> (7 - bit % 8) & 1;
 }
 
-// The sum is that of a header with everything that varies zero: with the flow's bits of the source added, that of the
-// header as sent.
+// The sum is that of a header with everything that varies zero: with the flow's bits of the source
+// added, that of the header as sent.
 static void test_backend_complete(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/rates.c: the numbers against exact arithmetic, and the datapath's GCRA run
-// with them.
+// Unit tests of ctl/table/rates.c: the numbers against exact arithmetic, and the datapath's GCRA
+// run with them.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -145,7 +145,8 @@ static void check_flood(uint64_t count, uint32_t period_ms, uint64_t burst, uint
 
 	l.burst = burst;
 	got = flood(&l, hz, jiffies, 1);
-	// The rate in all jiffies but the first, and the burst, or the packets of a jiffy and one more.
+	// The rate in all jiffies but the first, and the burst, or the packets of a jiffy and one
+	// more.
 	least = (uint64_t)((wide)count * 1000 * (jiffies - 1) / ((wide)period_ms * hz));
 	most = least + 2 +
 	       (burst > count * 1000 / period_ms / hz + 1 ? burst

@@ -307,8 +307,8 @@ static void test_walk_time(void **state)
 
 // ---- flows through one slot ---------------------------------------------------------------------
 
-// One slot, some flows, the decision table of docs/ring.md with exact pins: an active flow
-// (at least one packet within each idle) keeps its backend while that lives. Clocks wrap many times.
+// One slot, some flows, the decision table of docs/ring.md with exact pins: an active flow (at
+// least one packet within each idle) keeps its backend while that lives. Clocks wrap many times.
 #define FLOWS 24
 #define SHIFT 2 // pins: ticks of 4 jiffies, so that their circle is 16 idles
 #define LIFE  pin_life(IDLE, SHIFT)

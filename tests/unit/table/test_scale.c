@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A million prefixes, a million hosts, 64 rules with sets of 10,000: time, memory and correct answers.
+// A million prefixes, a million hosts, 64 rules with sets of 10,000: time, memory and correct
+// answers.
 #include "tests/unit/table/random.h"
 
 #include <malloc.h>

@@ -145,8 +145,8 @@ static void test_pin_life(void **state)
 	assert_false(pin_lives(pin_pack(1, BACKEND_NONE, PIN_TALKS, 10), 10, 100, 100));
 }
 
-// The time is written when the pin is an eighth of its life old. A flow that speaks again within its idle finds the
-// pin, whenever it was written last, and one tick less of life would not do.
+// The time is written when the pin is an eighth of its life old. A flow that speaks again within
+// its idle finds the pin, whenever it was written last, and one tick less of life would not do.
 static void test_pin_freshness(void **state)
 {
 	(void)state;

@@ -156,7 +156,8 @@ static struct tables chosen(const struct regions *r)
 	return t;
 }
 
-// Random bytes, all or one in 64: an answer, whichever, and no access outside, which the sanitizers would report.
+// Random bytes, all or one in 64: an answer, whichever, and no access outside, which the sanitizers
+// would report.
 static void assert_contained(const struct tables *t, uint64_t *s)
 {
 	struct tables damaged = *t;
@@ -417,7 +418,8 @@ static void test_70000_rows(void **state)
 
 // ---- hosts --------------------------------------------------------------------------------------
 
-// Where there are only hosts, they are in lines, however few or many; also between them is what is elsewhere.
+// Where there are only hosts, they are in lines, however few or many; also between them is what is
+// elsewhere.
 static void test_only_hosts(void **state)
 {
 	(void)state;

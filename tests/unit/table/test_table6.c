@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of the tables of IPv6 addresses: what common/table6.h reads against a search in the regions.
+// Unit tests of the tables of IPv6 addresses: what common/table6.h reads against a search in the
+// regions.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -218,7 +219,8 @@ static int range_compare(const void *a, const void *b)
 
 typedef unsigned length_maker(uint64_t *s);
 
-// n random prefixes, as one set is: those that overlap are one region. Rows 2 … rows + 1; 1 for the others.
+// n random prefixes, as one set is: those that overlap are one region. Rows 2 … rows + 1; 1 for the
+// others.
 static struct regions set_regions(size_t n, length_maker *length, policy_row rows, uint64_t *s)
 {
 	struct range *range = calloc(n, sizeof(*range));
@@ -279,7 +281,8 @@ static policy_row random_rows(uint64_t *s)
 	return rows[unit_below(s, ARRAY_SIZE(rows))];
 }
 
-// Prefixes of all lengths, hosts, and ranges that are neither; far apart, or within one /16, /48, /64 or /112.
+// Prefixes of all lengths, hosts, and ranges that are neither; far apart, or within one /16, /48,
+// /64 or /112.
 static void test_random(void **state)
 {
 	(void)state;

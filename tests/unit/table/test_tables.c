@@ -14,7 +14,8 @@ static bool is_zero(const struct tables *t, size_t offset, size_t n)
 	return true;
 }
 
-// Random sizes, 0 too: each table begins at its own cache line, after the one before, and nothing moves in it.
+// Random sizes, 0 too: each table begins at its own cache line, after the one before, and nothing
+// moves in it.
 static void test_add(void **state)
 {
 	(void)state;

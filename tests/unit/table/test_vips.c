@@ -262,7 +262,8 @@ static void test_no_service(void **state)
 	made_free(&m);
 }
 
-// As many as there may be: the rest of the services are found elsewhere, and lines stay within some megabytes.
+// As many as there may be: the rest of the services are found elsewhere, and lines stay within some
+// megabytes.
 static void test_many(void **state)
 {
 	(void)state;
