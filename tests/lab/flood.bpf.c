@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Passes the TCP packet FRAME, over IPv4, with a random unused source and port to the program of the interface, as if
-// the driver had received it. Run with live frames, this is a flood.
+// Passes the TCP packet FRAME, over IPv4, with a random unused source and port to the program of
+// the interface, as if the driver had received it. Run with live frames, this is a flood.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/ip.h>

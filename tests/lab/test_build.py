@@ -97,7 +97,7 @@ def test_compile_commands_name_every_file():
 def test_another_machine_has_its_compiler_and_libraries():
     def asked(machine):
         return run(["make", "-nB", "-C", ROOT, "V=1", "O=build/there", f"ARCH={machine}", "SYSROOT=/there",
-                    "build/there/ctl/main.o"], timeout=120, check=False)
+                    "build/there/ctl/main.o", "build/there/xdp/policy.bpf.o"], timeout=120, check=False)
 
     lines = asked("arm64").stdout.splitlines()
     compiled = next(line for line in lines if line.endswith(" ctl/main.c"))
