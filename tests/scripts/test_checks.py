@@ -288,32 +288,3 @@ def test_names_in_documents(check):
         "docs/a.md:1: no name in the code 'num_prase()'", "docs/a.md:2: no file '../X.md'",
         "docs/a.md:2: no name in the code 'MAX_BITES'", "docs/a.md:3: no file 'ctl/bose/'",
         "docs/weir.8.scd:1: no file 'docs/c.md'"]
-
-
-def test_the_shape_of_a_tree(tmp_path):
-    tree = {
-        "ctl/base/a.h": "struct a;\nint a_get(struct a *a);\n",
-        "ctl/base/a.c": '#include "ctl/base/a.h"\n#include "ctl/base/b.h"\nint a_get(struct a *a)\n{\n\treturn b_get(a);\n}\n',
-        "ctl/base/b.h": "int b_get(struct a *a);\n",
-        "ctl/base/b.c": '#include "ctl/base/a.h"\nint b_get(struct a *a)\n{\n\treturn a_get(a); // MATCH_TTL\n}\n',
-        "ctl/net/c.h": '#include "ctl/net/d.h"\nstruct c { int ttl_min; };\n',
-        "ctl/net/d.h": "struct d;\nint d_get(void);\n",
-        "ctl/net/d.c": '#include "ctl/net/c.h"\nstatic int b_get(int n)\n{\n\treturn n;\n}\nint d_get(void)\n{\n\treturn b_get(MATCH_TTL);\n}\n',
-        "xdp/e.bpf.h": "int e(int r)\n{\n\treturn r == REASON_A || r == REASON_B || r >= REASON_C;\n}\n"
-                       "int f(int r)\n{\n\treturn r == REASON_A || r != REASON_B || g(REASON_C);\n}\n",
-        "ctl/table/f.h": "struct row;\n",
-        "ctl/cmd/g.h": "struct iface_row; // a row, not an arrow\n",
-        "tests/cases.txt": "ttl 1\n",
-    }
-    for path, text in tree.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    printed = subprocess.run([ROOT / "scripts/shape", tmp_path, "--words", "ttl"], capture_output=True, text=True,
-                             timeout=60, check=True).stdout
-    assert printed.startswith("6 functions, median ")
-    assert "\n'row' outside the bit matrix: 2\n" in printed
-    assert "module circles by calls: 1\n  2: ctl/base/a ctl/base/b\n" in printed
-    assert "module circles by calls or includes: 2\n  2: ctl/base/a ctl/base/b\n  2: ctl/net/c ctl/net/d\n" in printed
-    assert "'ttl' touches 2 code files; 1 of tests\n  ctl/net/c.h\n  ctl/net/d.c\nfunctions" in printed
-    assert printed.endswith("functions that tell three or more reasons apart: 1\n  xdp/e.bpf.h: e\n")
