@@ -72,6 +72,30 @@ def test_a_long_function_and_a_file_without_licence(check):
         "ctl/base/b.c:2: f has 101 lines, more than 100", f"tests/run:1: no '{LICENCE}'"]
 
 
+def test_a_construction_that_is_more_frequent_than_its_limit(check):
+    def comments(words, n):
+        return {"ctl/base/a.c": f"// {LICENCE}\n" + f"// {words}\nint a;\n" * n}
+
+    assert check("words", comments("Keeps the addresses of before.", 10)) == []
+    assert check("words", comments("Keeps the addresses of before.", 11)) == [
+        "'of before': 11 times in 55 words, more than 10 in 100,000: CONTRIBUTING.md, English"]
+
+
+def test_the_rate_of_each_construction(check):
+    tree = {
+        "ctl/base/a.c": f"// {LICENCE}\n// Of processors, and those\n// of cards: the sum of it.\nint a; // of four bytes, the lowest ones first\n"
+                        '// The room for a, b, c and no more.\nchar *s = "what is left. What differs, alone\\n";\n',
+        "docs/a.md": "It comes anew, as it came,\nand tells of it.\n\nWho is that?\n",
+    }
+    found = {line.split("  ", 2)[-1].strip(): int(line.split()[0]) for line in check("words", tree, "--rates")}
+    assert {name.split("  ")[-1]: n for name, n in found.items()} == {
+        "that of, those of": 1, "of it, of them": 2, "comes, came": 2, "tells, told": 1, "alone": 1, "of before": 0,
+        "anew": 1, "behind": 0, "clause as subject": 1, "comment that begins with 'of'": 2,
+        "comment without a verb": 3}
+    assert check("words", tree, "--find=clause as subject") == [
+        "ctl/base/a.c:6: what is left. What differs, alone "]
+
+
 def test_a_comment_that_is_too_wide(check):
     word = "word " * 19
     tree = {"ctl/base/a.c": f"// {LICENCE}\n// {word[:97]}\n\t// {word}\n//  one   {word}\nint a; /* {word.strip()} */\n"}
