@@ -40,7 +40,8 @@ enum weir_prog {
 	PROG_PREVIOUS,
 };
 
-/* Of the program array of a generation: the programs after its first one, reached by tail calls. */
+/* Elements of a generation's program array: the programs after its first one, reached by tail
+ * calls. */
 enum policy_stage {
 	STAGE_BALANCE,
 	STAGE_GENERAL, /* from the short program */
@@ -69,7 +70,7 @@ struct meta {
 	__u64 created_s;    /* wall clock, seconds since 1970 */
 	__u32 sharing;      /* enum weir_sharing */
 	__u32 sharing_code; /* the errno of the attempt, 0 if it works */
-	__u64 ring_key[2];  /* of rings, where the policy has no `seed` */
+	__u64 ring_key[2];  /* seed of rings if the policy has no `seed` */
 	__u32 cpus; /* CPUs below this number have small counters in the shards of the overlay */
 	__u32 pad;
 };
@@ -94,11 +95,11 @@ struct iface {
 	/* NUL-terminated, at the last look; a new device of this name gets the number */
 	char name[16];
 	__u32 ifindex;
-	__u32 state;         /* enum iface_state */
-	__u32 mode;          /* enum iface_mode */
-	__u32 shared;        /* 1: under libxdp's dispatcher, 0: alone on the interface */
-	__u32 prog_id;       /* of our root program there */
-	__u32 dispatcher_id; /* of the program that the link shows if shared, else 0 */
+	__u32 state;   /* enum iface_state */
+	__u32 mode;    /* enum iface_mode */
+	__u32 shared;  /* 1: under libxdp's dispatcher, 0: the only program on the interface */
+	__u32 prog_id; /* ID of our root program there */
+	__u32 dispatcher_id; /* ID of the program that the link shows if shared, else 0 */
 	__u64 attached_s;    /* wall clock */
 	__u32 generation;    /* number of the policy that brought it, 0: attached by a command */
 	__u32 linked;        /* 1: held by the bpf_link that is pinned as links/NUMBER */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What changes while programs run: all programs of an instance share one map with the knobs. */
+/* Values that change while programs run: all programs of an instance share one map with the
+ * knobs. */
 #pragma once
 
 #include <linux/types.h>
@@ -40,28 +41,29 @@ static inline __u64 iface_bit(__u32 number)
 	return 1ull << iface_index(number);
 }
 
-/* Of knobs.station: the address is known. Others of the interface are in the map `stations`. */
+/* Flag of knobs.station: the address is known. Other addresses of the interface are in the map
+ * `stations`. */
 #define STATION_KNOWN (1ull << 63)
 
-/* Times are jiffies64; 0 means "off". All of it is written by user space under the instance's lock,
- * each field with one store; programs only read. The first 64 bytes are the hot ones. */
+/* Times are jiffies64; 0 means "off". User space writes each field with one store, under the
+ * instance's lock; programs only read. The first 64 bytes are the hot ones. */
 struct knobs {
 	__u64 deadline; /* commit-confirm: from then on the root program jumps to progs[PREVIOUS] */
 	__u64 bypass;   /* latest end of any bypass below */
-	__u64 epoch;    /* overlay entries staged for an epoch <= this one are in force */
+	__u64 epoch;    /* overlay entries staged for an epoch <= this one are active */
 	__u64 iface_hash; /* where an ifindex is in iface_buckets */
 	__u64 watch;      /* drop events are wanted until then */
 	__u32 overlay;    /* OVERLAY_* bits */
 	__u32 snap;       /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
-	__u64 seed;       /* of the random numbers in the datapath */
+	__u64 seed;       /* seed of the random numbers in the datapath */
 	__u64 generic;    /* bit: number of an interface in generic mode */
-	/* Of the overlay's hosts, IPv4 and IPv6: 0: none; else a power of two */
+	/* number of shards of the overlay's hosts, IPv4 and IPv6: 0, or a power of two */
 	__u32 shards[2];
 	/* the epoch whose entries have their final form; != epoch: a command did not finish */
 	__u64 settled;
 	__u32 moving;                    /* 1: entries are being moved */
 	__u32 near_stale;                /* prefixes removed since overlay_near was built */
-	__u32 entries[4][4];             /* of the overlay: by table, then by kind */
+	__u32 entries[4][4];             /* entries of the overlay, by table, then by kind */
 	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
 	__u64 station[WEIR_IFACES]; /* MAC | STATION_KNOWN by interface number; 0: any is ours */
 	/* IPv4 and IPv6: index of a device that forwards, for frames that come in on one that does
@@ -71,7 +73,7 @@ struct knobs {
 	 * known */
 	__u64 unsure;
 	__u64 staging; /* epoch that is being staged; != epoch: a command did not finish */
-	/* bit: number of an interface that came with a trial; all passes after its end */
+	/* bit: number of an interface attached by a trial; all packets pass after its end */
 	__u64 brought;
 	__u64 iface_buckets[2 * WEIR_IFACE_BUCKETS]; /* IFACE_BUCKET, 0: free */
 	/* The members of a bond run its program, and frames arrive there: IFACE_BUCKET(member,

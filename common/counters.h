@@ -75,8 +75,8 @@
 	X(DROP_SCTP_SHORT, "sctp-truncated", DROP, MALFORMED, "the packet ends inside the SCTP header") \
 	X(DROP_NONLINEAR, "header-split", DROP, MALFORMED, "headers extend past the packet's first buffer")
 
-/* What kind of thing decided: X(SYMBOL, "word that explain prints", via in expect lines, may a
- * packet that passed be for a service). */
+/* Groups of reasons: X(SYMBOL, "word that explain prints", via in expect lines, may a packet that
+ * passed be for a service). */
 #define WEIR_GROUPS(X) \
 	X(DEFAULT, "default", VIA_DEFAULT, 1) \
 	X(NOT_IP, "default", VIA_DEFAULT, 0) \
@@ -90,7 +90,7 @@
 	X(ROOT, "root", VIA_ANY, 0) /* the root program: no policy was asked */ \
 	X(INTERNAL, "internal", VIA_ANY, 0)
 
-/* What happened beside the verdicts, once an event: X(SYMBOL, "name", "what it means"). */
+/* Events besides the verdicts, counted once each: X(SYMBOL, "name", "what it means"). */
 #define WEIR_TALLIES(X) \
 	X(FOREIGN, "foreign-frame", "a packet for a service or a reject rule, in a frame to another station: neither balanced nor answered") \
 	X(LIMIT_PUSHED, "limit-pushed-out", "the table of a limit per source or destination was full: the address idle for longest was removed") \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the decapsulating program of a backend is told, and what it counts.
+/* Settings and counters of the decapsulating program on a backend.
  *
  * Its maps are not pinned: the interface holds the program, and the program holds its maps. */
 #pragma once
@@ -21,7 +21,7 @@
 
 struct decap_settings {
 	__u32 version; /* DECAP_VERSION */
-	__u16 port;    /* of GUE, host order; 0: nothing is set yet */
+	__u16 port;    /* port of GUE, host order; 0: nothing is set yet */
 	__u16 flags;   /* DECAP_FORWARD … */
 };
 _Static_assert(sizeof(struct decap_settings) == 8, "another version finds its own by this size");
@@ -84,5 +84,5 @@ enum decap_reason {
 /* A value of the per-CPU array. */
 struct decap_counter {
 	__u64 packets;
-	__u64 bytes; /* of the outer IP packet */
+	__u64 bytes; /* bytes of the outer IP packet */
 };

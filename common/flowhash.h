@@ -3,7 +3,7 @@
  * finalizer, all keys secret.
  *
  * It is a universal hash, not a pseudorandom function: without the keys an attacker cannot
- * construct flows that share a slot or a bucket, and no more is asked of it. For IPv4 it takes four
+ * construct flows that share a slot or a bucket, which is sufficient here. For IPv4 it takes four
  * multiplications. Kernel and user space compute the same, and it is an ABI: docs/ring.md. A flow
  * is an even number of 32-bit words: the bytes as in the packet, the lower byte first. */
 #pragma once
@@ -12,7 +12,7 @@
 
 #include "common/hash.h"
 
-#define FLOW_WORDS 10 /* of the longest flow: two addresses of IPv6, the ports, the protocol */
+#define FLOW_WORDS 10 /* words of the longest flow: two IPv6 addresses, the ports, the protocol */
 
 /* Made once from the key of the service: ring_flow_key(). The flows of IPv4 need its first 48
  * bytes. */
@@ -27,7 +27,7 @@ HASH_INLINE __u64 flow_pair(const struct flow_key *key, int n, __u32 even, __u32
 	return (key->word[n] + HASH_LE32(even)) * (key->word[n + 1] + HASH_LE32(odd));
 }
 
-/* The product has its best bits on top; each bit of the result depends on all of them. */
+/* The highest bits of the product are the best; each bit of the result depends on all of these. */
 HASH_INLINE __u64 flow_mix(const struct flow_key *key, __u64 sum)
 {
 	sum ^= sum >> 32;
@@ -69,7 +69,7 @@ HASH_INLINE __u64 flow_tuple6(const struct flow_key *key, const __u32 src_be[4],
 				     flow_pair(key, 8, ports_be, flow_proto(proto)));
 }
 
-/* The client alone, for `hash source`. */
+/* Only the client, for `hash source`. */
 HASH_INLINE __u64 flow_source4(const struct flow_key *key, __u32 src_be)
 {
 	return flow_mix(key, flow_pair(key, 0, src_be, 0));

@@ -8,15 +8,15 @@
 #define POLICY_DYNAMIC    8    /* dynamic sets: each is a map of its own with a constant index */
 #define POLICY_INTERFACES 63   /* WEIR_IFACES without number 0: a bit each in a 64-bit word */
 #define POLICY_SERVICES   1024 /* 16 words in the matrix of services */
-#define POLICY_BACKENDS   1024 /* of one service; the pins' 14 bits number those of all */
+#define POLICY_BACKENDS   1024 /* per service; pins number all backends in 14 bits */
 #define POLICY_DEFINES    65536
 #define POLICY_SETS       65536
 #define POLICY_EXPECTS    4096 /* each runs through the kernel, some 30 us a packet */
 
-/* Items of one list once $ is expanded: addresses belong into a set beyond that, ports have spans.
- * What is repeated in 4096 rules must stay cheap to check. */
+/* Items of one list after $ is expanded: more addresses belong in a set, ports have spans. A list
+ * that 4096 rules repeat must be cheap to check. */
 #define POLICY_LIST_ITEMS  1024
-#define POLICY_SHORT_ITEMS 256 /* of any list but addresses */
+#define POLICY_SHORT_ITEMS 256 /* items of any list except addresses */
 
 /* Prefixes of all sets and lists together; each takes 32 bytes while it is resolved. */
 #define POLICY_PREFIXES (4u << 20)
@@ -27,7 +27,7 @@
 #define POLICY_FILE_NAMES 10000 /* host names of one list file */
 #define POLICY_DEPTH      8     /* includes within includes */
 #define POLICY_FILES      1024 /* policy and list files of a policy; a place has 16 bits for them */
-#define POLICY_TEXT_BYTES (64u << 20)  /* of one policy file: offsets have 32 bits */
+#define POLICY_TEXT_BYTES (64u << 20)  /* bytes of one policy file: offsets have 32 bits */
 #define POLICY_FILE_BYTES (256u << 20) /* of one list file */
 #define POLICY_NAME       31           /* letters of a NAME: 32 with the final NUL */
 /* How often a feed is fetched. */
@@ -37,7 +37,7 @@
 #define POLICY_STRING     255
 #define POLICY_IFNAME     15 /* IFNAMSIZ - 1 */
 
-/* What a rate may be: one packet an hour to 10 Tbit/s. */
+/* Bounds of a rate: one packet an hour to 10 Tbit/s. */
 #define POLICY_RATE_PACKETS 1000000000ull
 #define POLICY_RATE_BITS    10000000000000ull
 /* `max` of a table per source, or of a dynamic set: 1 GB of cache lines. */

@@ -11,10 +11,10 @@
 
 #define SERVICE_PIN_WORDS 8 /* a bucket is one line of the cache */
 
-/* Slots count time in ticks of 16 jiffies: 36 bits of them are 34 years at 1000 Hz. */
+/* Slots count time in ticks of 16 jiffies: 36 bits last 34 years at 1000 Hz. */
 #define SERVICE_SLOT_SHIFT 4
-/* Ticks of 1 to 2 s, whatever HZ is, last 18 hours in the 16 bits of a pin. Half of it is left, so
- * that an old time cannot be mistaken for a new one soon. */
+/* Ticks of 1 to 2 s, independent of HZ, last 18 hours in the 16 bits of a pin. At most half is
+ * used, so that an old time is not soon mistaken for a new one. */
 #define SERVICE_IDLE_MAX_MS (8u * 3600 * 1000)
 /* How long a flow is remembered that its client has closed, and how long one has to be silent until
  * its backend, if that gets no new flows, loses it to the next SYN: as long as the other end may
@@ -33,8 +33,8 @@
  * 3.1), every link of IPv6 1280 (RFC 8200 section 5). */
 #define SERVICE_PATH_MIN4 576
 #define SERVICE_PATH_MIN6 1280
-/* Nor is a client told less, whatever is in front of its packet: Linux makes none shorter for it
- * (its min_pmtu, and RFC 8201 section 4). */
+/* A client is never told a smaller MTU, however long the headers before its packet are: Linux does
+ * not send shorter packets (its min_pmtu, and RFC 8201 section 4). */
 #define SERVICE_CLIENT_MIN4 552
 #define SERVICE_CLIENT_MIN6 1280
 /* A quote too short to tell the service speaks of a backend in so many services at most. */

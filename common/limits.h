@@ -6,10 +6,10 @@
 #define WEIR_VLAN_TAGS   4
 #define WEIR_IP6_EXT_MAX 8  /* extension headers walked; RFC 8200 names six kinds, each once */
 #define WEIR_IFACES      64 /* interfaces of one instance; number 0 stands for "not attached" */
-#define WEIR_MEMBERS     16 /* of bonds that an instance tells apart, where it has several */
+#define WEIR_MEMBERS     16 /* bonds that an instance distinguishes, if it has several */
 #define WEIR_IFACE_BUCKETS_LOG2 \
-	8 /* four times the interfaces: one multiplier in 4,000 keeps 63 of them apart */
-#define WEIR_IFACE_BUCKETS (1 << WEIR_IFACE_BUCKETS_LOG2) /* of each table in knobs.iface_buckets */
+	8 /* four times the interfaces: one multiplier in 4,000 separates 63 interfaces */
+#define WEIR_IFACE_BUCKETS (1 << WEIR_IFACE_BUCKETS_LOG2) /* per table in knobs.iface_buckets */
 /* entries of each table of the overlay: as many IPv6 hosts as its shards have room for */
 #define WEIR_OVERLAY_MAX  (4 << 20)
 #define WEIR_SNAP_MAX     256 /* bytes of a packet an event may carry */
@@ -27,8 +27,9 @@
 #define WEIR_REPLIES_S   50
 #define WEIR_REPLY_BURST 50 /* so many at once */
 #define WEIR_REPLY_BUDGETS \
-	4096 /* of a kind: 200,000 forged senders a second leave nothing for the others */
-/* of echo and of reject in any second, to all receivers: what a flood of forged senders gets */
+	4096 /* buckets of a kind: 200,000 forged senders a second leave nothing for the others */
+/* answers to echo requests and of reject in any second, to all receivers: the limit for a flood of
+ * forged senders */
 #define WEIR_REPLIES_ALL_S      5000
 #define WEIR_REPLY_BURST_ALL    500 /* so many of these at once; the others evenly */
 #define WEIR_REPLY_WORDS(kinds) ((kinds)*WEIR_REPLY_BUDGETS + (kinds))

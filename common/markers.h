@@ -2,9 +2,9 @@
 /* The markers of a policy: constants in the instructions that user space replaces before each load
  * (xdp/marker.bpf.h), by a number, or by the address of a byte in an array map of one value.
  *
- * Lines are X(SYMBOL); MARK_SYMBOL is the marker's number. The numbers are of this build alone: a
- * generation keeps its values with a digest of these names, and a test program of another build
- * refuses them (ctl/datapath/markers.h). */
+ * Lines are X(SYMBOL); MARK_SYMBOL is the marker's number. The numbers are valid only in this
+ * build: a generation keeps its values with a digest of these names, and the test program of
+ * another build refuses them (ctl/datapath/markers.h). */
 #pragma once
 
 #include "common/tables.h"
@@ -25,7 +25,7 @@
 	X(ESTABLISHED) /* 1: some rule asks connection tracking */ \
 	/* interfaces */ \
 	X(IFCLASS) /* struct policy_ifclass */ \
-	/* the overlay: offset in a shard after that of its last line of counters */ \
+	/* the overlay: end of the counters in a shard */ \
 	X(SHARD4_END) \
 	X(SHARD6_END) \
 	/* services: tables, and how many elements each has */ \
@@ -55,7 +55,7 @@ enum marker_number {
 #define MARKER_JUMP_NUMBER(operand) ((operand)&0xffff)
 #define MARKER_JUMP_VALUE(operand)  ((operand) >> 16)
 
-/* Of the second of three instructions that make an address depend on a read (xdp/order.bpf.h), as
- * compiled: a number that no other mask is. The mask is 0 where the marker REORDERS is 1; else the
- * three do nothing. */
+/* The mask in the second of three instructions that make an address depend on a read
+ * (xdp/order.bpf.h), as compiled: a number that no other mask has. It becomes 0 if the marker
+ * REORDERS is 1; else the three instructions do nothing. */
 #define MARKER_ORDER 0x3a71c5d2

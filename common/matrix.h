@@ -11,7 +11,7 @@
  * word w is not zero; word w is the (w + 1)th. Up to eight words a row does not cross a cache line,
  * longer ones begin with one.
  *
- * Row 0 is no row: a look-up that yields it has failed. It has no rule. */
+ * Row 0 does not exist: a look-up that yields 0 has failed. It has no rule. */
 #pragma once
 
 #include "common/bounds.h"
@@ -92,7 +92,7 @@ enum matrix_base {
 
 /* ---- actions --------------------------------------------------------------------------------- */
 
-/* What the short program does for the first match. */
+/* Actions of the short program for the first match. */
 struct matrix_action {
 	__u32 counter; /* index of the rule's counter */
 	__s32 reason;  /* enum weir_reason, MATRIX_ASK or matrix_limit() */
@@ -117,8 +117,8 @@ TABLE_INLINE __s32 matrix_limit_reason(__s32 limit)
 }
 
 /* The number of the lowest bit by a De Bruijn sequence (Leiserson, Prokop and Randall 1998), in its
- * order: without a population count. The actions of a word are in that order, those of the next
- * word follow. */
+ * order: without a population count. The actions of a word are in that order, then the actions of
+ * the next word. */
 TABLE_INLINE __u64 matrix_action_place(__u64 word)
 {
 	return ((word & -word) * 0x03f79d71b4cb0a89ull) >> 58;

@@ -11,13 +11,13 @@
  * 1. A commit that is in the journal stores E + 1; a commit that is not stores E + 2, which no
  * frame has.
  *
- * Hosts are in lines of 64 bytes, at one of two places that a keyed hash of the address gives. What
- * an entry is and when it is in force is one word, its meta, so that it changes with one store. A
- * shard is one value, of elements of equal size: lines, big counters, and the small counters of
- * each CPU below meta.cpus: those that were online when the instance was made, since the kernel
- * wants all shards of one size. Packets on other CPUs count in the big counters. The shard of an
- * address are the lowest bits of its hash, as many as knobs.shards has: so the room doubles with
- * one store, and what moves keeps its line and slot. */
+ * A host is in one of the two buckets of 64 bytes that a keyed hash of its address selects. One
+ * word, its meta, has the kind of an entry and the epoch from which it is active, and changes with
+ * one store. A shard is one value, of elements of equal size: lines, big counters, and the small
+ * counters of each CPU below meta.cpus: the CPUs that were online when the instance was made, since
+ * the kernel requires all shards to have one size. Packets on other CPUs count in the big counters.
+ * The lowest bits of the hash, as many as knobs.shards has, are the number of the shard: one store
+ * doubles the room, and moved entries keep their bucket and slot. */
 #pragma once
 
 #include <linux/types.h>
@@ -44,7 +44,7 @@ struct overlay_hits {
 #define OVERLAY_META_KINDS 15u       /* 1 << kind; 0: no entry */
 #define OVERLAY_META_TIMED (1u << 4) /* it ends: its expiry is in the shard's times */
 #define OVERLAY_META_STAGED \
-	(1u << 5) /* it changes at the epoch in the upper bits: it comes into force, */
+	(1u << 5) /* it changes at the epoch in the upper bits: it becomes active, */
 #define OVERLAY_META_ENDS (1u << 6) /* or ends, */
 #define OVERLAY_META_SIDE \
 	(1u << 7) /* or, if timed, has its expiry on the other side of the times then */
@@ -55,7 +55,7 @@ struct overlay_hits {
 #define OVERLAY_META_MOVED (1u << 10)
 #define OVERLAY_META_WAS   11 /* and its kind was that */
 #define OVERLAY_META_MORE \
-	(1u << 13) /* of the first slot: addresses of this line may be in their second one */
+	(1u << 13) /* in the first slot: addresses of this bucket may be in their second bucket */
 #define OVERLAY_META_EPOCH 14 /* the lowest bits of the epoch */
 
 /* The kinds of one direction, and of one verdict. */
@@ -92,7 +92,7 @@ struct overlay_lines6 {
 };
 
 /* Slots are numbered by line, with room for four in a line of IPv6. Counters and times are words in
- * that order: an element has those of a shard of IPv4, or two times those of a shard of IPv6. */
+ * that order: an element has the words of a shard of IPv4, or twice those of IPv6. */
 #define OVERLAY_SLOTS4_LOG2 15
 #define OVERLAY_SLOTS6_LOG2 14
 #define OVERLAY_WORDS       (OVERLAY_ELEMENT / 8)
@@ -139,7 +139,7 @@ static inline __u32 overlay_region6(__u32 region)
 #define OVERLAY_SMALL_PACKETS 10
 #define OVERLAY_SMALL_HEARD   (OVERLAY_SMALL_BYTES + OVERLAY_SMALL_PACKETS)
 #define OVERLAY_SMALL_FULL    ((1u << OVERLAY_SMALL_PACKETS) - 1)
-#define OVERLAY_SMALL_LENGTH  65575 /* of IPv6 without a jumbo option */
+#define OVERLAY_SMALL_LENGTH  65575 /* length of IPv6 without a jumbo option */
 #define OVERLAY_HEARD_UNIT    6     /* log2 */
 _Static_assert((__u64)OVERLAY_SMALL_FULL *OVERLAY_SMALL_LENGTH < 1 << OVERLAY_SMALL_BYTES,
 	       "a small counter overflows");
@@ -205,8 +205,8 @@ _Static_assert(sizeof(struct overlay_net6_key) == 28, "layout");
 #define OVERLAY_NET_KIND_BITS 32
 
 /* A longest-prefix look-up finds one entry only, and an entry that has expired or waits for its
- * epoch would hide a wider one that is in force. So `now` and `next` hold the latest expiry of the
- * entry and of every wider prefix of its kind; `own_*` is the entry's alone. `next` applies from
+ * epoch would hide a wider active one. So `now` and `next` hold the latest expiry of the entry and
+ * of every wider prefix of its kind; `own_*` belongs only to the entry itself. `next` applies from
  * the epoch on. */
 struct overlay_net {
 	__u64 now;
@@ -216,7 +216,7 @@ struct overlay_net {
 	__u64 next;
 	__u64 own_now;
 	__u64 own_next;
-	__u32 len; /* of the prefix: a look-up of user space may find a wider one */
+	__u32 len; /* length of the prefix: a look-up of user space may find a wider one */
 	__u32 pad;
 };
 _Static_assert(sizeof(struct overlay_net) == 72, "layout");

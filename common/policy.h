@@ -8,8 +8,7 @@
 
 #include "common/words.h"
 
-#define POLICY_WORDS_MAX \
-	64 /* of 64 rules; then the summary word has as many bits as there are words */
+#define POLICY_WORDS_MAX 64 /* words of 64 rules; the summary word has a bit for each */
 
 /* Number of a row (common/matrix.h). 0 is no row: the packet is dropped as `internal`. */
 typedef __u32 policy_row;
@@ -43,8 +42,8 @@ enum policy_field {
 /* FIELD_L4 is used when some rule has flags or type; where it is not used, neighbour discovery
  * matches no rule. FIELD_ETHERTYPE is used when some rule has it; where not, a frame that is not IP
  * matches no rule. Rules without ethertype have no bit in the rows of ethertypes that are not IP;
- * rules with ethertype have their bit in every row of every other field, but for those of neighbour
- * discovery.
+ * rules with ethertype have their bit in every row of every other field, except the rows of
+ * neighbour discovery.
  *
  * Index into FIELD_L4: TCP flags as in the header; nothing (another protocol, or a later fragment);
  * ICMP and ICMPv6 by type and code; and neighbour discovery (types 133-136, hop limit 255,
@@ -74,8 +73,8 @@ struct policy_ifclass {
 	__u8 class[64];
 };
 
-/* What a test program is asked and what it answers: the private copy of a policy that runs test
- * packets for expect and explain and changes nothing. */
+/* Request to and result of a test program: a private copy of a policy that runs test packets for
+ * expect and explain and changes nothing. */
 struct policy_test {
 	/* asked */
 	__u32 iface;      /* number of the interface in the policy + 1 */
@@ -101,7 +100,7 @@ struct policy_test {
 };
 _Static_assert(sizeof(struct policy_test) == 80, "layout");
 
-/* What a rule asks for once its bit is set, in this order; then comes the action. */
+/* Conditions of a rule that are tested if its bit is set, in this order; the action follows. */
 #define RULE_LENGTH      (1u << 0)
 #define RULE_TTL         (1u << 1)
 #define RULE_DSCP        (1u << 2)
@@ -116,8 +115,8 @@ _Static_assert(sizeof(struct policy_test) == 80, "layout");
 #define RULE_ADD         (1u << 11)
 #define RULE_ADD_DEST    (1u << 12)
 #define RULE_FRAME       (1u << 13) /* with RULE_LENGTH: the frame's, not the IP packet's */
-/* Flags that must be looked at before the action; a policy without any takes the first bit at
- * once. */
+/* Flags that must be tested before the action; a policy without any takes the first bit
+ * immediately. */
 #define RULE_CONDITIONS                                                                          \
 	(RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_PROBABILITY | RULE_ESTABLISHED | RULE_LIMIT | \
 	 RULE_FROM_SET | RULE_TO_SET)
@@ -130,7 +129,7 @@ struct policy_rule {
 	__u32 counter;                  /* index of the rule counter; set at apply, by identity */
 	__u8 action;                    /* enum policy_action */
 	__u8 per;                       /* enum policy_per */
-	__u8 mask4, mask6;              /* of the address a limit is kept for */
+	__u8 mask4, mask6;              /* bits of the address for which a limit is kept */
 	__u8 from_set, to_set, add_set; /* dynamic set numbers */
 	__u8 pad0;
 	__u32 redirect;    /* index in the map `devices` */
@@ -147,7 +146,7 @@ struct policy_rule {
 	__u64 tolerance;
 	__u32 cost_shift;
 	__u32 meter;        /* index in the map `meters` (PER_RULE), or of its table in `buckets` */
-	__u32 meter_lines;  /* of that table, a power of two */
+	__u32 meter_lines;  /* elements of that table, a power of two */
 	__u32 log_interval; /* jiffies between two records, at least 1 */
 	__u64 add_ticks;    /* jiffies an added address stays; 0: permanent */
 	__u64 pad1[5];
@@ -176,11 +175,11 @@ struct policy_config {
 	__u8 essentials_filter;
 	__u8 rejects, redirects; /* some rule does so */
 	__u8 fragments;          /* a treatment says something */
-	__u8 treatment6;         /* of later fragments of IPv6, whatever protocol they name */
+	__u8 treatment6;         /* treatment of later fragments of IPv6, whatever their protocol */
 	__u8 answers;            /* some service has checks through the path */
-	__u8 named; /* it names interfaces: on others no rule, default or service of it holds */
+	__u8 named;              /* it names interfaces: nothing in it applies to others */
 	/* bit: number of the interface in the policy + 1; bit 0: it names none */
 	__u64 default_drop;
 	__u8 set_mask4[POLICY_SETS_MAX], set_mask6[POLICY_SETS_MAX]; /* of dynamic sets */
-	__u8 treatment[256]; /* of later fragments of IPv4 by protocol: enum policy_treatment */
+	__u8 treatment[256]; /* later fragments of IPv4, by protocol: enum policy_treatment */
 };

@@ -2,8 +2,8 @@
 /* Services and backends as the datapath sees them, slots of rings, and pins of flows.
  *
  * A ring is an array of slots; the hash of a flow selects its slot. A slot has an owner and, while
- * the ring changes, a former owner: the table in docs/ring.md tells which of the two gets a packet.
- * Pins remember the backends of single flows, and only in slots that are not stable.
+ * the ring changes, a former owner: the table in docs/ring.md defines which of the two gets a
+ * packet. Pins remember the backends of single flows, and only in slots that are not stable.
  *
  * Slots and pins are words of 64 bits in mapped arrays. User space writes a slot with one store,
  * under the lock of the instance; programs only read it. A pin is changed by compare-and-swap on
@@ -41,7 +41,7 @@ enum backend_state {
 struct service {
 	__u32 size;       /* slots: a prime */
 	__u32 first_slot; /* in the array of slots */
-	__u16 id;         /* of its counters: from the numbers of backends */
+	__u16 id;         /* index of its counters, in the range of backends */
 	__u16 path_ticks; /* pin_ticks() of SERVICE_PATH_S */
 	__u8 mode;        /* enum service_mode */
 	__u8 hash;        /* enum service_hash */
@@ -65,19 +65,19 @@ struct backend {
 	__u8 mac[6];     /* of the next hop */
 	__u8 mac_own[6]; /* of the egress */
 	__u16 vlan;      /* tag of the egress, host order, 0: none */
-	__u16 mtu;       /* of the egress, bytes of IP; 0: no next hop is known, or `here` */
+	__u16 mtu;       /* MTU of the egress, bytes of IP; 0: no next hop is known, or `here` */
 	__u32 addr[4];   /* network order; IPv4 in [0], the rest zero */
-	__u32 source[4]; /* of the outer header: the same; bits that are not given are zero */
+	__u32 source[4]; /* outer source: the same; bits that are not given are zero */
 	__u32 ifindex;   /* egress: the device that frames leave by; 0: no next hop is known */
 	__u16 sum;       /* constant part of the outer checksum: lb_backend_complete() */
-	__u16 port;      /* host order; 0: that of the packet */
+	__u16 port;      /* host order; 0: the port of the packet */
 	__u8 family;     /* 4 or 6; 0: a free number, or `here` */
 	__u8 state;      /* enum backend_state */
 	__u8 source_len; /* bits of `source` that are given; the others come from the flow's hash */
 	__u8 here : 1;   /* this host: the packet is passed up */
 	__u8 no_xmit : 1;    /* the egress loses frames redirected to it in native mode */
 	__u8 source_set : 1; /* by the policy; else it is the host's own address */
-	__u32 path;          /* path_pack(): of the datapath alone, no command writes it */
+	__u32 path;          /* path_pack(): written only by the datapath */
 };
 _Static_assert(sizeof(struct backend) == 64, "layout");
 
@@ -88,9 +88,9 @@ _Static_assert(sizeof(struct backend) == 64, "layout");
 
 /* ---- ways to backends ------------------------------------------------------------------------ */
 
-/* {mtu 16, time 16}: how much the way to a backend carries, as a router on it said at that time; 0:
- * none said anything. Time is that of pins, and comes round as theirs does: one whose age is over
- * is freed by the first packet that it would stop. */
+/* {mtu 16, time 16}: the path MTU to a backend, as a router reported it at that time; 0: no report.
+ * Time has the unit of pins and wraps in the same way: the first packet that an expired word would
+ * stop frees it. */
 SERVICE_INLINE __u32 path_pack(__u32 mtu, __u32 time)
 {
 	return mtu << 16 | (time & 0xffff);
@@ -132,7 +132,7 @@ struct tunnel_end {
 
 /* ---- counters -------------------------------------------------------------------------------- */
 
-/* What happened beside the packets that were sent: X(SYMBOL, "name", "what it means"). */
+/* Events besides the packets that were sent: X(SYMBOL, "name", "what it means"). */
 /* clang-format off */
 #define SERVICE_EVENTS(X) \
 	X(OPENED, "opened", "packets that open a connection") \
@@ -259,12 +259,11 @@ SERVICE_INLINE __u32 slot_of(__u64 hash, __u32 size)
  * select the bucket, the lower 32 are in the pin. With `hash tuple` the lower ones select the slot
  * too, so that a walk over the pins knows the slot of each.
  *
- * `time` is in ticks of one to two seconds, when the pin was last written. It comes round after
- * 65536 ticks, 18 hours: a pin that nothing has touched since seems young again for one life. Two
- * rules make that harmless. A look-up that finds an expired pin of its own flow frees it: so a pin
- * that comes back belongs to a flow that has not been heard since, and the flow goes where it was.
- * A command that gives the number of a backend to another one frees all pins that name it, expired
- * or not. */
+ * `time` is in ticks of one to two seconds, when the pin was last written. It wraps after 65536
+ * ticks, 18 hours: a pin that has not been used since then seems young again for one life. Two
+ * rules make that harmless. A look-up that finds an expired pin of its own flow frees it: so such a
+ * pin belongs to a flow without packets since then, and the flow returns to its backend. A command
+ * that gives the number of a backend to another one frees all pins that name it, expired or not. */
 enum pin_level {
 	PIN_HALF,  /* opened, and not heard again */
 	PIN_FOUND, /* its first packet here opened nothing */
@@ -309,7 +308,7 @@ SERVICE_INLINE enum pin_level pin_level(__u64 pin)
 	return (enum pin_level)(pin >> PIN_LEVEL_SHIFT & PIN_LEVEL);
 }
 
-/* Who makes room for whom: a closed pin for all, then the lower level for the higher one. */
+/* A closed pin makes room for any other, then a pin of a lower level for one of a higher level. */
 SERVICE_INLINE __u32 pin_worth(__u32 level)
 {
 	return (level + 1) & PIN_LEVEL;
@@ -370,7 +369,7 @@ SERVICE_INLINE __u32 pin_fresh(__u32 life)
 	return life >> 3;
 }
 
-/* The life of a closed pin. idle_jiffies: of TCP, which alone closes. */
+/* The life of a closed pin. idle_jiffies: of TCP, the only protocol whose pins close. */
 SERVICE_INLINE __u32 pin_linger(__u64 idle_jiffies, __u32 hz, __u32 shift)
 {
 	__u64 linger = (__u64)SERVICE_LINGER_S * hz;

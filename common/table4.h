@@ -2,8 +2,8 @@
 /* How an IPv4 address becomes the number of a row: table4_row(). ctl/table/table4.c builds the
  * tables.
  *
- * Hosts may be in lines of their own, found with one access by a keyed hash. What is in no line is
- * looked up in the table of its side, which is of one of the kinds below. See common/tables.h for
+ * Hosts may be in buckets, found with one access by a keyed hash. An address that is in no bucket
+ * is looked up in the table of its side, which has one of the kinds below. See common/tables.h for
  * TABLE_NUMBER and TABLE_AT. */
 #pragma once
 
@@ -146,7 +146,7 @@ TABLE_INLINE __u64 table4_one(const struct tables *v, const int side, __u32 addr
 	return T4_NUMBER(T4_NONE);
 }
 
-/* Of a table of 256 cells; a leaf without row if there is no such table. */
+/* A cell of a table of 256 cells; a leaf without row if there is no such table. */
 TABLE_INLINE __u64 table4_cell(const struct tables *v, const int side, __u64 table, __u32 byte,
 			       const __u32 leaf)
 {

@@ -44,8 +44,8 @@ struct table6_wide_node {
 };
 _Static_assert(sizeof(struct table6_wide_node) == 24, "layout");
 
-/* `down` of a node where the low word of the address becomes the key. Then comes the node
- * `next`; with TABLE6_LOWER + d, cells[next + (key >> d)]. */
+/* `down` of a node from which the low word of the address is the key. The next node is `next`; with
+ * TABLE6_LOWER + d, cells[next + (key >> d)]. */
 #define TABLE6_LOWER 64
 
 /* Nodes on the way to a row, one more for its cell; ctl/table/table6_nodes.c keeps the bound. */
@@ -132,8 +132,8 @@ TABLE_INLINE __u64 table6_cell(const struct tables *v, const int side, const int
 		    : ((const __u16 *)TABLE6_AT(T6_CELLS))[cell];
 }
 
-/* The verifier sees equal bounds, wherever the row comes from, and follows the rest of the program
- * once. */
+/* The verifier sees the same bounds for every source of the row, and follows the rest of the
+ * program once. */
 TABLE_INLINE __u64 table6_bound(__u64 row, const int wide, const bool small)
 {
 	return wide && !small ? BOUND(row, TABLE6_WIDE_LEAF - 1) : BOUND(row, TABLE_SMALL - 1);

@@ -7,10 +7,9 @@
  * the rest.
  *
  * The readers are compiled for the datapath and for user space. `TABLE_NUMBER(v, constant)` is the
- * number, as 64 bits; `TABLE_IS(v, constant, value)` asks for one value of it, which costs the
- * datapath nothing; `TABLE_AT(v, constant)` is the address of the first byte of a table. v is a
- * `const struct tables *` in user space and NULL in the datapath, where xdp/tables.bpf.h defines
- * both. */
+ * number, as 64 bits; `TABLE_IS(v, constant, value)` tests for one value, which costs the datapath
+ * nothing; `TABLE_AT(v, constant)` is the address of the first byte of a table. v is a `const
+ * struct tables *` in user space and NULL in the datapath, where xdp/tables.bpf.h defines both. */
 #pragma once
 
 #include <linux/types.h>
@@ -34,7 +33,7 @@ enum table_side {
 	TABLE_SIDES,
 };
 
-/* Of one side. `_N`: number of elements of the table before it. */
+/* Constants of one side. `_N`: number of elements of the table before it. */
 enum table_side_constant {
 	T4_KIND,   /* enum table4_kind */
 	T4_NONE,   /* T4_ONE: the row of the addresses outside */
@@ -53,12 +52,12 @@ enum table_side_constant {
 	H4_LINES,
 	H4_LINES_N,
 	H4_IN,   /* HOSTS4_ONE: the row of all hosts */
-	H4_NONE, /* the row of what is in no line; 0: the table tells */
+	H4_NONE, /* row of addresses in no bucket; 0: look up the table */
 	H4_SEED,
 	T6_KIND,
 	T6_NONE,
 	T6_CELLS,
-	T6_CELLS_MASK, /* of a number of a cell: how many there are, a power of two, less 1 */
+	T6_CELLS_MASK, /* mask of a cell's number: their count, a power of two, less 1 */
 	T6_NODES,
 	T6_NODES_MASK,
 	H6_LINES,
@@ -70,7 +69,7 @@ enum table_side_constant {
 /* As many as enum policy_field has. */
 #define TABLE_FIELDS 9
 
-/* Of a matrix: that of the rules, that of the services. */
+/* Constants of a matrix: of the rules, and of the services. */
 enum table_matrix_constant {
 	M_WORDS, /* 0: no rules; 1: rows are words; else they are lines, see common/matrix.h */
 	M_SMALL, /* 1: one word, at most MATRIX_SMALL rows, cells of one byte */
@@ -78,7 +77,7 @@ enum table_matrix_constant {
 	M_ROWS_N,
 	M_ROW_BYTES,
 	M_CELL,  /* bytes of a cell of the fields below: 1, 2 or 4 */
-	M_BASE,  /* table: of what is common in protocol, flags and ethertype */
+	M_BASE,  /* table: cells for common combinations of protocol, flags and ethertype */
 	M_SPORT, /* tables by field */
 	M_DPORT,
 	M_PROTO,
@@ -102,7 +101,7 @@ enum table_matrix {
 #define MATRIX_CONSTANT(matrix, name)                   \
 	((int)TABLE_SIDES * (int)TABLE_SIDE_CONSTANTS + \
 	 (int)(matrix) * (int)TABLE_MATRIX_CONSTANTS + (int)(name))
-/* Of the services, see common/vips.h. */
+/* Constants of the services, see common/vips.h. */
 enum table_vip_constant {
 	V4_LINES,
 	V4_LINES_N, /* 0: no lines */
@@ -110,7 +109,7 @@ enum table_vip_constant {
 	V6_LINES,
 	V6_LINES_N,
 	V6_SEED,
-	VIPS_ALL, /* 1: what is in no line belongs to no service, if it has ports */
+	VIPS_ALL, /* 1: a packet with ports whose destination is in no bucket is for no service */
 	TABLE_VIP_CONSTANTS,
 };
 

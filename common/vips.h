@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which service a packet is for, by its destination alone: vip_service4() and vip_service6().
+/* Finds the service of a packet only by its destination: vip_service4() and vip_service6().
  *
  * Services of a few addresses, ports and protocols have an element for each of their combinations,
- * in lines of 64 bytes; a hash tells the line, and a multiplier in the line, which gives each of
- * its elements a place of its own, the only element to be compared. Which services are in lines,
- * ctl/table/vips decides; of VIPS_ALL it knows that the others do not exist. No two services claim
- * the same packet. See common/tables.h for TABLE_NUMBER and TABLE_AT. */
+ * in buckets of 64 bytes. A hash selects the bucket; a multiplier in the bucket gives each element
+ * a different place, so only one is compared. ctl/table/vips decides which services are in buckets,
+ * and sets VIPS_ALL if there are no others. No two services claim the same packet. See
+ * common/tables.h for TABLE_NUMBER and TABLE_AT. */
 #pragma once
 
 #include <linux/types.h>
@@ -52,8 +52,8 @@ TABLE_INLINE __u64 vip_name4(__u32 addr, __u32 key)
 	return addr | (__u64)key << 32;
 }
 
-/* Not against attackers, who do not choose what is in the lines: ctl/table/vips finds a seed with
- * which all have room. The seed is odd. */
+/* The hash need not resist attackers, who do not choose the elements: ctl/table/vips finds a seed
+ * with which all have room. The seed is odd. */
 TABLE_INLINE __u64 vip_hash4(__u64 name, __u64 seed)
 {
 	return name * seed;

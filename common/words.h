@@ -2,11 +2,10 @@
 /* The closed choices of the language: one line for each word, with the number that the parser, the
  * tables and the datapath know it by.
  *
- * X(symbol, word). A word of NULL is not written: it is what is left when no other word is
- * there. */
+ * X(symbol, word). A word of NULL is not written: it is the choice if no other word is present. */
 #pragma once
 
-/* What a rule does with a packet that it matches. */
+/* Actions of a rule for a packet that it matches. */
 #define WORDS_OF_ACTIONS(X)                                   \
 	X(ACTION_PASS, "pass")                                \
 	X(ACTION_DROP, "drop")                                \
@@ -14,7 +13,7 @@
 	X(ACTION_COUNT, "count") /* the next rule is tried */ \
 	X(ACTION_REDIRECT, "redirect")
 
-/* What a rate is kept for. */
+/* Keys of a rate. */
 #define WORDS_OF_PERS(X)        \
 	X(PER_RULE, "rule")     \
 	X(PER_SOURCE, "source") \
@@ -45,7 +44,7 @@
 	X(SERVICE_HASH_TUPLE, "tuple") \
 	X(SERVICE_HASH_SOURCE, "source")
 
-/* Of UDP flows whose slot changes. */
+/* Treatment of UDP flows whose slot changes. */
 #define WORDS_OF_UDP(X)     \
 	X(UDP_STAY, "stay") \
 	X(UDP_MOVE, "move")
@@ -65,7 +64,7 @@
 	X(ATTACH_NATIVE, "native") \
 	X(ATTACH_GENERIC, "generic")
 
-/* What an expect line asks for. */
+/* Verdicts of an expect line. */
 #define WORDS_OF_EXPECTS(X)            \
 	X(EXPECT_PASS, "pass")         \
 	X(EXPECT_DROP, "drop")         \

@@ -54,8 +54,8 @@ struct prefix prefix_of(const struct addr *a, uint8_t len); // masks the host bi
 bool prefix_is_host(const struct prefix *p);
 bool prefix_contains(const struct prefix *outer, const struct prefix *inner);
 bool prefix_overlaps(const struct prefix *a, const struct prefix *b);
-// Order: family, address bytes, then shorter prefixes first; so a prefix comes before the prefixes
-// that it contains.
+// Order: family, address bytes, then shorter prefixes first: a prefix precedes the prefixes that it
+// contains.
 int addr_compare(const struct addr *a, const struct addr *b);
 int prefix_compare(const struct prefix *a, const struct prefix *b);
 

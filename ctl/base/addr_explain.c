@@ -383,7 +383,7 @@ static bool explain_v6(const struct spelled_word *w, struct err *err)
 		   "an IPv6 group is one to four hexadecimal digits, as in 2001:db8::1");
 }
 
-// Fills w; false for a word that is too long to be looked at.
+// Fills w; false if the word is too long.
 static bool word_of(struct spelled_word *w, const char *text, size_t len)
 {
 	size_t shown = len <= WORD_MAX ? len : SHOWN_MAX;

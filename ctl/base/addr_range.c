@@ -43,9 +43,8 @@ static unsigned largest_block(u128 first, u128 last, unsigned width)
 	return bits;
 }
 
-// Taking the largest block each time gives the fewest, at most 2W - 2 of them for addresses of W
-// bits: Srinivasan, Varghese, Suri, Waldvogel, "Fast and Scalable Layer Four Switching", SIGCOMM
-// 1998.
+// Taking the largest block each time gives the fewest, at most 2W - 2 for addresses of W bits:
+// Srinivasan, Varghese, Suri, Waldvogel, "Fast and Scalable Layer Four Switching", SIGCOMM 1998.
 static size_t cut(const struct addr *from, const struct addr *to, struct prefix *ret)
 {
 	u128 first = number_of(from), last = number_of(to);
@@ -60,7 +59,7 @@ static size_t cut(const struct addr *from, const struct addr *to, struct prefix 
 			.addr = addr_of(first, from->family),
 			.len = (uint8_t)(width - bits),
 		};
-		if (end == last) // not first > last: behind the last address of all, first is 0
+		if (end == last) // not first > last: after the highest address, first is 0
 			return n;
 		first = end + 1;
 	}

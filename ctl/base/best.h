@@ -12,11 +12,11 @@
 
 struct best_item {
 	uint64_t rank; // smaller is better
-	size_t at; // of the item, as its owner counts; of two equal ranks the smaller one is better
+	size_t at;     // the caller's number; smaller is better if ranks are equal
 };
 
 struct best {
-	size_t max; // how many are kept; BEST_ALL: all of them, which is a sort
+	size_t max; // how many are kept; BEST_ALL: all, which is a sort
 	VEC(struct best_item) kept;
 };
 

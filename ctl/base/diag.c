@@ -17,8 +17,8 @@
 #define MAGENTA  "\033[1;35m"
 #define PLAIN    "\033[0m"
 
-// A file and, once a line number was asked for, the offsets at which its lines begin: a list with a
-// million bad lines must not be counted through for each of them.
+// A file, with the offsets of its lines after the first request for a line number. Without them, a
+// list with a million invalid lines would be counted from the start for each.
 struct diag_source {
 	struct diag_file file; // first, so that a pointer to it is one to the source
 	VEC(uint32_t) lines;
@@ -207,7 +207,7 @@ static int compare_numbers(size_t a, size_t b)
 	return a < b ? -1 : a > b;
 }
 
-// By file, then offset, then the order in which they came; without a place last.
+// Order: file, offset, order of arrival; errors without a location last.
 static int compare_items(const void *a, const void *b)
 {
 	const struct diag_item *one = *(const struct diag_item *const *)a;

@@ -58,8 +58,9 @@ size_t diag_warnings(const struct diag *d);
 const char *diag_place(struct diag *d, struct diag_at at, bool column);
 unsigned diag_line(struct diag_at at); // from 1
 
-// All of them, sorted by file and offset (errors without a place last), each once. In colour where
-// `color`. Control characters of the text are shown as '?', tabs kept as blanks so that carets fit.
+// Prints all errors, sorted by file and offset (errors without a location last), each once. In
+// colour if `color`. Control characters of the text are shown as '?', tabs kept as blanks so that
+// carets fit.
 void diag_print(const struct diag *d, FILE *f, bool color);
 
 // For -j: calls back for each in print order.

@@ -7,7 +7,7 @@
 #define WINDOW       100  // columns
 #define LEAD         40   // columns before the caret where the line does not fit
 #define TAB          8    // columns
-#define BEFORE_BYTES 1024 // how far from the caret a line is looked at: it may have megabytes
+#define BEFORE_BYTES 1024 // how much of a line is read around the caret: a line can have megabytes
 #define AFTER_BYTES  512
 #define GREEN        "\033[1;32m"
 #define PLAIN        "\033[0m"
@@ -31,8 +31,8 @@ static struct glyph glyph_at(const char *at, size_t len, size_t column)
 	return (struct glyph){at, n ? n : 1, 1, false};
 }
 
-// The part of a line that is looked at, and in columns: where the caret begins, where it ends, and
-// how many there are.
+// The part of a line that is read; in columns: the first and the last one of the caret, and their
+// number.
 struct drawn_line {
 	const char *at, *end;
 	size_t caret, caret_end, columns;

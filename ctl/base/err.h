@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What went wrong, in one sentence for the user, and the exit status that it becomes.
+// A failure: one sentence for the user, and the exit status.
 //
 // A function that can fail for a reason worth telling takes `struct err *err` last and returns 0 or
 // a negative errno. On failure it has called one of the err_* functions exactly once. Inner layers
 // write the message; only ctl/cmd and main print it. A message is lower case, with the object in
 // single quotes and the cause in words last, then a hint: "cannot open 'x': it does not exist (is
-// it mounted?)". Where the errno alone tells no cause, its name is in parentheses: "cannot link 'x'
+// it mounted?)". If the errno has several causes, its name is in parentheses: "cannot link 'x'
 // (EINVAL)".
 #pragma once
 
@@ -31,7 +31,7 @@ struct err {
 __attribute__((format(printf, 2, 3))) int err_input(struct err *err, const char *fmt, ...);
 __attribute__((format(printf, 3, 4))) int err_system(struct err *err, int code, const char *fmt,
 						     ...);
-// The same for a sentence that tells the cause.
+// The same for a sentence that includes the cause.
 __attribute__((format(printf, 3, 4))) int err_stated(struct err *err, int code, const char *fmt,
 						     ...);
 __attribute__((format(printf, 2, 3))) int err_refused(struct err *err, const char *fmt, ...);
@@ -43,7 +43,7 @@ int err_hint_root(struct err *err);
 __attribute__((format(printf, 2, 3))) void err_prefix(struct err *err, const char *fmt, ...);
 void err_clear(struct err *err);
 
-// "SENTENCE (HINT)", or the sentence alone. Returns buf.
+// "SENTENCE (HINT)", or "SENTENCE" without a hint. Returns buf.
 typedef char err_full_text[sizeof(((struct err *)0)->text) + sizeof(((struct err *)0)->hint) + 3];
 const char *err_full(const struct err *err, err_full_text buf);
 

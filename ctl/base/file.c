@@ -81,7 +81,7 @@ static int open_to_read(const char *path, size_t max, bool pipes, size_t *ret_ex
 	return TAKE_FD(fd);
 }
 
-// One read, repeated where a signal cut it short before a byte came.
+// One read, repeated if a signal interrupts it before the first byte.
 static ssize_t read_some(int fd, char *buf, size_t size)
 {
 	ssize_t n;
@@ -92,8 +92,8 @@ static ssize_t read_some(int fd, char *buf, size_t size)
 	return n;
 }
 
-// Reads to the end, which is where read() gives 0: a file may grow meanwhile, and /proc tells no
-// size. One byte more than max is asked for, to see that there is more.
+// Reads until read() returns 0: a file can grow in the meantime, and files in /proc have no size.
+// Asks for one byte more than max, to see whether there is more.
 static int read_all(int fd, const char *name, size_t expected, size_t max, char **ret_text,
 		    size_t *ret_len, struct err *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Removes a tree of files by descriptors, so that a link put there meanwhile does not lead out of
-// it.
+// Removes a tree of files by descriptors, so that a link created in the meantime cannot lead out of
+// the tree.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -263,7 +263,7 @@ static const struct {
 	{"ZW", "Zimbabwe"},
 };
 
-// What is written instead of a code.
+// Common mistakes for a code.
 static const struct {
 	const char *word, *code;
 } others[] = {{"UK", "GB"}, {"EN", "GB"}, {"EL", "GR"}, {"USA", "US"}};

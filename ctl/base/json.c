@@ -111,8 +111,8 @@ void json_append(struct json *array, struct json *child)
 		mem_exhausted();
 }
 
-// jansson escapes C0 alone; whatever else would steer a terminal is escaped here. All of it is
-// inside of strings and below U+10000, and jansson hands over whole code points.
+// jansson escapes only C0; other characters that control a terminal are escaped here. All are
+// inside of strings and below U+10000, and jansson passes whole code points.
 static int print_part(const char *part, size_t len, void *text)
 {
 	for (size_t i = 0, plain; i < len;) {

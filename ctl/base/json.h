@@ -37,7 +37,7 @@ void json_free(struct json *j);
 void json_cleanup(struct json **j);
 
 // Reading back (tests, state): NULL, 0 or false if it is absent or of another type. A duplicate key
-// in one object is an error. On failure ret_error (may be NULL) tells where and why.
+// in one object is an error. On failure ret_error (may be NULL) has the position and the reason.
 struct json *json_parse(const char *text, size_t len, char *ret_error, size_t error_size);
 struct json *json_get(const struct json *object, const char *key);
 const char *json_get_string(const struct json *object, const char *key);

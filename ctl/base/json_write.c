@@ -31,7 +31,7 @@ static bool is_plain(char c)
 	return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
 }
 
-// What is not plain: s begins with it; returns its length.
+// Writes the escaped form of the character at the start of s; returns the length of the character.
 static size_t add_escaped(struct text *t, const char *s, size_t len)
 {
 	static const char letters[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
@@ -69,7 +69,7 @@ static void add_string(struct text *t, const char *s)
 	text_addc(t, '"');
 }
 
-// What precedes a value: the comma after its neighbour, its line, its key.
+// Writes the comma after the previous value, the line break and the key.
 static void begin_value(struct json_writer *w, const char *key)
 {
 	if (!w->depth)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A JSON document written value by value, without a tree in memory; the text is that of json_print.
+// A JSON document written value by value, without a tree in memory; the text is the same as from
+// json_print.
 #pragma once
 
 #include <stdbool.h>

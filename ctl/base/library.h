@@ -9,7 +9,7 @@
 
 struct library_call {
 	const char *name; // of the function
-	size_t at;        // of its pointer in the table of calls, in bytes
+	size_t at;        // offset of its pointer in the table of calls, in bytes
 };
 
 // Loads the library `file` ("libcurl.so.4") for the rest of the process, and fills the `n` pointers

@@ -15,8 +15,8 @@ struct word {
 
 struct lines {
 	const char *next, *text_end; // the lines that follow
-	unsigned number;             // of this line, from 1; 0 before the first
-	const char *at, *end;        // what is left of this line
+	unsigned number;             // number of this line, from 1; 0 before the first
+	const char *at, *end;        // the rest of this line
 };
 
 struct lines lines_of(const char *text, size_t len);

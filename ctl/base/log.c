@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lines on standard error, each written at once so that those of two processes do not mix.
+// Writes lines to standard error, each with one write, so that lines of two processes do not mix.
 #include "ctl/base/log.h"
 
 #include <stdarg.h>
@@ -34,7 +34,7 @@ bool log_enabled(enum log_level level)
 	return level <= shown_up_to;
 }
 
-// The journal adds name and pid. Its priorities are those of syslog(3).
+// The journal adds name and pid. Its priorities are the same as in syslog(3).
 static const char *journal_prefix(enum log_level level)
 {
 	static const char *const prefixes[] = {
@@ -70,7 +70,7 @@ static void add_line(struct text *out, enum log_level level, const char *message
 	text_addc(out, '\n');
 }
 
-// What libbpf and the verifier say has several lines.
+// Messages of libbpf and the verifier have several lines.
 static void add_lines(struct text *out, enum log_level level, const char *message)
 {
 	size_t len;

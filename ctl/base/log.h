@@ -6,9 +6,9 @@
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 
-// What is printed: up to LOG_NOTICE until this is called. Errors, notices and the rest begin with
-// "weir: ", warnings with "weir: warning: "; with color the prefix of errors and warnings has one.
-// Control characters are shown as '?', a message of several lines stays so.
+// Sets the highest level that is printed. Default: LOG_NOTICE. Errors, notices and the rest begin
+// with "weir: ", warnings with "weir: warning: "; with color the prefix of errors and warnings has
+// one. Control characters are shown as '?', a message of several lines stays so.
 void log_setup(enum log_level level, bool color);
 // Standard error leads to the journal: each line begins with its priority (sd-daemon(3)) in place
 // of the prefix.

@@ -37,12 +37,12 @@ char *mem_strdup(const char *s);
 char *mem_strndup(const char *s, size_t len);
 __attribute__((format(printf, 1, 2))) char *mem_printf(const char *fmt, ...);
 
-// Gives what is free back to the system; and allocations from `bytes` on are mappings, which go
-// back one by one. Nothing with a C library that cannot.
+// Returns free memory to the system. Allocations of `bytes` or more become mappings, which are
+// returned one by one. Does nothing if the C library does not support it.
 void mem_trim(void);
 void mem_map_from(int bytes);
 
-// What the functions above do when there is no memory: one line, exit status 2.
+// The functions above call it when there is no memory: prints one line, exits with status 2.
 _Noreturn void mem_exhausted(void);
 
 #define mem_new(type) ((type *)mem_zalloc(1, sizeof(type)))

@@ -19,8 +19,8 @@
 #define STEP_BYTES  16     // as many bytes skipped cost a step
 #define DEPTH_MAX   1000
 #define HEAP_MAX_KB 1024
-#define TIME_MAX_NS 3000000 // of the processor, for steps that are expensive: a long back-reference
-#define TIME_EACH   128     // steps between two looks at the clock
+#define TIME_MAX_NS 3000000 // processor time, for expensive steps such as a long back-reference
+#define TIME_EACH   128     // steps between two reads of the clock
 #define OPTIONS     (PCRE2_MULTILINE | PCRE2_NEVER_UTF | PCRE2_AUTO_CALLOUT)
 
 // Each function of PCRE2 that is called here.

@@ -21,7 +21,7 @@ enum pattern_result {
 	PATTERN_TOO_LONG, // a limit was reached before it was known
 };
 
-// 0; -EINVAL with err set: what is wrong with `text`, and where; or another -errno with err set:
+// 0; -EINVAL with err set: the error in `text` and its position; or another -errno with err set:
 // PCRE2 is not installed.
 int pattern_new(const char *text, struct pattern **ret, struct err *err);
 void pattern_free(struct pattern *p); // NULL is allowed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a long operation waits for, told to who waits for the command. Without progress_to nothing
-// is said.
+// Reports to the user what a long operation is waiting for. Without progress_to nothing is
+// reported.
 #pragma once
 
 // From now on `say` gets each sentence.

@@ -39,7 +39,7 @@ static int take_escaped(struct splitting *s)
 	return 0;
 }
 
-// A character, or what is quoted.
+// A character, or a quoted string.
 static int take_part(struct splitting *s)
 {
 	if (*s->at == '"' || *s->at == '\'')

@@ -12,7 +12,7 @@
 #include "ctl/base/vec.h"
 
 struct split {
-	char *text; // of the words, each with its NUL
+	char *text; // bytes of the words, each with its NUL
 	VEC(char *) words;
 };
 

@@ -24,6 +24,6 @@ char *sum_seal(const char *text, size_t len, size_t *ret_len);
 // as it is. 0, or -EBADMSG if the sum differs.
 int sum_open(const char *text, size_t *len);
 
-// The file with that line, for root alone, replaced as by file_replace; its folder is made if it is
-// absent.
+// Writes the file with that line, readable only by root, as file_replace does; creates its folder
+// if necessary.
 int sum_write(const char *path, const char *text, size_t len, struct err *err);

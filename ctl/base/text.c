@@ -141,9 +141,9 @@ uint32_t text_code_point(const char *s, size_t len)
 	return c;
 }
 
-// What steers a terminal or the order of what it shows: C0, DEL, C1 (which some terminals obey as
-// well), line and paragraph separators, and the bidirectional marks (Unicode Standard Annex 9,
-// table 1; they can make a line read as another one: CVE-2021-42574).
+// Characters that control a terminal or the order of its text: C0, DEL, C1 (which some terminals
+// obey as well), line and paragraph separators, and the bidirectional marks (Unicode Standard Annex
+// 9, table 1; they can make a line read as another one: CVE-2021-42574).
 static bool steers(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What Weir needs of libcrypto, which is loaded by the first command that needs it: its relocations
-// would take a fifth of the time of `weir block`.
+// Functions of libcrypto, which is loaded on first use: its relocations would take a fifth of the
+// time of `weir block`.
 #pragma once
 
 #include <stddef.h>

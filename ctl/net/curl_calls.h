@@ -41,7 +41,8 @@ struct curl_calls {
 #undef X
 };
 
-// Before the first call of any of them. 0 or -errno with err set: it is not installed.
+// Must precede the first call of any other function. 0 or -errno with err set: libcurl is not
+// installed.
 int curl_calls_load(struct err *err);
 const struct curl_calls *curl_calls(void);
 

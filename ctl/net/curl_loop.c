@@ -12,7 +12,7 @@
 #define AUTHORITIES_S 3600
 
 struct transfer {
-	struct transfer *next, **link; // of the list of the loop
+	struct transfer *next, **link; // links in the list of the loop
 	CURL *easy;
 	curl_loop_done *done;
 	void *ctx;
@@ -83,8 +83,7 @@ static void on_socket(evutil_socket_t fd, short what, void *ctx)
 	finish_all(loop);
 }
 
-// What libcurl wants to know about a socket; `own` is the event that curl_multi_assign has put
-// there.
+// libcurl reports which events of a socket it needs; `own` is the event set by curl_multi_assign.
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *own)
 {
 	struct curl_loop *loop = ctx;
@@ -153,8 +152,8 @@ struct event_base *curl_loop_base(const struct curl_loop *loop)
 	return loop->base;
 }
 
-// libcurl keeps what it has read only from a single file. It knows that of the system, unless it
-// was built for a folder alone.
+// libcurl caches only a single file. It knows the file of the system, unless it was built only for
+// a folder.
 void curl_trust(CURL *easy, const char *ca)
 {
 	const char *system_file = NULL;

@@ -18,9 +18,9 @@ int curl_loop_new(struct event_base *base, struct curl_loop **ret, struct err *e
 void curl_loop_free(struct curl_loop *loop);
 struct event_base *curl_loop_base(const struct curl_loop *loop);
 
-// Which authorities issue the certificates that a transfer accepts: those in the file and no
-// others, or (NULL) those of the system. The file is read for each transfer; the system's, which
-// take 40 ms, once an hour and loop.
+// Sets the authorities whose certificates a transfer accepts: only those in the file, or (NULL) the
+// system's. The file is read for each transfer; the system's file, which takes 40 ms, once an hour
+// and loop.
 void curl_trust(CURL *easy, const char *ca);
 // It accepts any certificate, and reads no authorities.
 void curl_trust_all(CURL *easy);

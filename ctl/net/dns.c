@@ -49,7 +49,7 @@ struct dns_lookup {
 
 struct dns_resolver {
 	ares_channel plain, stubborn;
-	int sockets; // an epoll instance with those of both channels
+	int sockets; // an epoll instance with the sockets of both channels
 	bool several_servers;
 	struct hosts hosts;
 	struct dns_domains domains; // none where names are absolute
@@ -150,8 +150,8 @@ static bool says_no(const struct dns_question *q)
 	return q->error == -ENOENT || q->error == -ENODATA;
 }
 
-// What to report when neither family gave an address. That a name does not exist is true of both; a
-// failure leaves open what the other family would have said.
+// The error to report if neither family has an address. If the name does not exist, that applies to
+// both families; after a failure, the answer for that family is unknown.
 static int joint_error(int a, int b)
 {
 	if (a == -ENOENT || b == -ENOENT)
@@ -300,8 +300,8 @@ static int64_t patience_ms(const struct dns_resolver *r)
 	return channel_patience_ms(r->stubborn, channel_patience_ms(r->plain, left));
 }
 
-// A channel leaves out what is not its own: a socket that c-ares has closed meanwhile, and those of
-// the other.
+// A channel ignores sockets of the other channel, and a socket that c-ares has closed in the
+// meantime.
 static void process(const struct dns_resolver *r, int readable, int writable)
 {
 	ares_process_fd(r->plain, readable, writable);
@@ -388,7 +388,7 @@ static void set_localhost(struct dns_answer *answer)
 	set_from_hosts(answer, entries, ARRAY_SIZE(entries));
 }
 
-// What needs no server.
+// Names that need no server.
 static void answer_locally(const struct dns_resolver *r, const char *name, struct dns_answer *ret)
 {
 	const struct hosts_entry *entries;

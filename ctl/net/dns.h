@@ -43,12 +43,12 @@ int dns_resolve(const char *const *names, size_t n, const struct dns_options *op
 		struct dns_answer *answers, struct err *err);
 void dns_answers_free(struct dns_answer *answers, size_t n);
 // A sentence for answer->error: "'x.example': no such name (NXDOMAIN)"; for a name that resolved,
-// what is missing: "'x.example' has no AAAA record", or "".
+// the missing record: "'x.example' has no AAAA record", or "".
 void dns_describe(const struct dns_answer *answer, char *buf, size_t size);
 
 // Is text a host name: labels of 1..63 letters, digits, '-', '_', at most 253 in all, at least one
-// letter; a final dot is allowed? NULL, or buf with the sentence that says what is wrong (with the
-// punycode form where the name has non-ASCII letters, RFC 3492). 512 bytes are enough.
+// letter; a final dot is allowed? NULL, or buf with the error (with the punycode form if the name
+// has non-ASCII letters, RFC 3492). 512 bytes are enough.
 const char *dns_name_problem(const char *text, size_t len, char *buf, size_t size);
 
 // Addresses of the resolvers that would be asked (for the guard), each once; with the local stub

@@ -78,7 +78,7 @@ static void describe_foreign(const char *text, size_t len, const char *quoted, c
 			 quoted, c < 0x20 || c == 0x7f ? '?' : c);
 }
 
-// Of a name without its final dot. The longest label, 0 when one is empty.
+// The length of the longest label of a name without its final dot; 0 if a label is empty.
 static size_t longest_label(const char *text, size_t len)
 {
 	size_t longest = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is known of drivers in native mode that they do not report: one row for each.
+// Properties of drivers in native mode that they do not report: one row for each.
 //
 // `weir doctor --drivers` prints the table, and docs/kernels.md has it too
 // (tests/lab/test_doctor.py compares them). The rows of tested drivers were found by sending frames
@@ -17,7 +17,7 @@ enum driver_excess {
 
 enum driver_channels {
 	CHANNELS_ANY,
-	CHANNELS_HALF,     // at most half of them may be in use: XDP gets as many again
+	CHANNELS_HALF,     // at most half may be in use: XDP needs as many again
 	CHANNELS_COMBINED, // receiving and sending must share channels
 	CHANNELS_RESERVED, // it reserves one for each CPU that may exist, as far as there are any
 };

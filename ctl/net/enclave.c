@@ -21,7 +21,7 @@
 
 #define DEVICE "weir"
 
-// What follows would happen in the wrong namespace.
+// Everything after this would happen in the wrong namespace.
 static void go_home(const struct enclave *e)
 {
 	if (setns(e->home, CLONE_NEWNET))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A network namespace of this process alone, in which all packets go to a tun device that the
-// process serves. It ends with its descriptors, so a killed process leaves nothing behind.
+// A network namespace that only this process uses, in which all packets go to a tun device that the
+// process serves. It is removed with its descriptors, so a killed process leaves nothing behind.
 #pragma once
 
 #include <stdint.h>

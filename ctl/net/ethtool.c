@@ -170,8 +170,8 @@ static bool has(const char *counter, const char *word)
 	return strcasestr(counter, word) != NULL;
 }
 
-// A veth counts a redirect that failed where the frame came in, with frames there was no memory
-// for.
+// A veth counts a failed redirect on the receiving device, together with frames that were lost for
+// lack of memory.
 bool ethtool_counts_lost(const char *driver, const char *counter)
 {
 	if (!has(counter, "xdp"))
@@ -208,7 +208,7 @@ static int read_statistics(const struct ethtool_device *d, struct statistics *s)
 	return code ? code : s->values->n_stats == s->names->len ? 0 : -EAGAIN;
 }
 
-// Some drivers have a counter for each queue, some also the sum of them, whose name has no number.
+// Some drivers have a counter for each queue, some also their sum, whose name has no number.
 static void sum_lost(const struct statistics *s, const char *driver, struct ethtool_lost *ret)
 {
 	uint64_t sum[2] = {0}, greatest = 0;
@@ -255,7 +255,7 @@ int ethtool_lost(const char *ifname, struct ethtool_lost *ret)
 	return code == -EOPNOTSUPP ? 0 : code;
 }
 
-// ---- all of it ----------------------------------------------------------------------------------
+// ---- counting lost frames -----------------------------------------------------------------------
 
 int ethtool_driver(const char *ifname, char *ret, size_t size)
 {

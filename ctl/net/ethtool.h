@@ -23,7 +23,7 @@ struct ethtool {
 int ethtool_get(const char *ifname, struct ethtool *ret, struct err *err);
 
 // Frames that XDP was to send and that the driver lost, by its statistics, since the device exists.
-// Nothing else tells of them: to the kernel a verdict is where XDP ends.
+// Nothing else reports them: the kernel does not follow a frame after the verdict of XDP.
 struct ethtool_lost {
 	bool known; // the driver counts them
 	uint64_t frames;
@@ -39,5 +39,5 @@ bool ethtool_counts_lost(const char *driver, const char *counter);
 // Header-data split ("TCP data split" of ethtool -g), by generic netlink (Linux 5.17).
 enum ethtool_state ethtool_hds(uint32_t ifindex);
 
-// The driver's name alone. 0 or -errno; ret is untouched on failure.
+// Only the name of the driver. 0 or -errno; ret is untouched on failure.
 int ethtool_driver(const char *ifname, char *ret, size_t size);

@@ -27,20 +27,20 @@
 
 enum {
 	REDIRECTS_MAX = 5,
-	RESOLVE_MS = 10000, // of a hop; --resolver-timeout may be shorter
+	RESOLVE_MS = 10000, // limit for a hop; --resolver-timeout may be shorter
 	CONNECT_MS = 10000,
 	HEADER_MAX = 1024,  // bytes of an ETag or a time that is kept
-	PAGE_MAX = 1 << 20, // of an error, which is not read
-	// libcurl reads so much a hundred times in a turn of the loop, and gzip may make a hundred
-	// times as much of it.
+	PAGE_MAX = 1 << 20, // body of an error, which is not read
+	// libcurl reads this much a hundred times in a turn of the loop, and gzip may expand it a
+	// hundred times.
 	READ_BYTES = 1024,
 	PATIENCE_S = 2, // until who waits learns for what,
 	AGAIN_S = 10,   // and once more
 };
 
-// How near to this host an address is. A redirect leads no nearer than to where it came from, or a
-// server of a feed could send requests to a service that listens for this host only, or for its
-// link (server-side request forgery, CWE-918).
+// How near to this host an address is. A redirect must not lead nearer than the server that sent
+// it. Otherwise the server of a feed could send requests to a service that is reachable only from
+// this host, or from its link (server-side request forgery, CWE-918).
 enum nearness { NEAR_NOTHING, NEAR_LINK, NEAR_HOST };
 
 struct fetch {
@@ -54,7 +54,7 @@ struct fetch {
 	struct fetch_hosts hosts; // of it
 	struct dns_ask *ask;      // for them
 	const struct dns_options *dns;
-	bool has_copy; // of the caller: the answer may be that it is the same
+	bool has_copy; // the caller has a copy: the server may answer that it is the same
 	unsigned redirects;
 	enum nearness may;  // of the present hop
 	struct addr denied; // where it led, which it may not; family 0: nowhere
@@ -133,8 +133,8 @@ static struct addr address_of(const struct sockaddr *to)
 	return addr_from_v6(((const struct sockaddr_in6 *)to)->sin6_addr.s6_addr);
 }
 
-// Sees the address itself, however the URL has it: as a name, or as 0x7f.1. What a proxy connects
-// to is up to the proxy.
+// Gets the address itself, however the URL is written: as a name, or as 0x7f.1. The connections of
+// a proxy are not checked.
 static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *to)
 {
 	struct fetch *f = ctx;
@@ -159,7 +159,7 @@ static enum nearness was_near(const struct fetch *f)
 	return nearness_of(&addr);
 }
 
-// ---- what comes ---------------------------------------------------------------------------------
+// ---- the response -------------------------------------------------------------------------------
 
 // The value of a header line if it is that header; allocated.
 static bool take_header(const char *line, size_t len, const char *name, char **ret)
@@ -179,7 +179,7 @@ static bool take_header(const char *line, size_t len, const char *name, char **r
 	return true;
 }
 
-// One header line; those of an interim answer (100) or a redirect come before those that count.
+// One header line. Headers of an interim response (100) or a redirect precede the final headers.
 static size_t on_header(char *line, size_t size, size_t n, void *ctx)
 {
 	struct fetch *f = ctx;
@@ -524,7 +524,7 @@ struct waiting {
 	bool ended;
 };
 
-// Who waits learns for what.
+// Tells the user what the command is waiting for.
 static void on_patience(evutil_socket_t fd, short what, void *ctx)
 {
 	struct all *all = ctx;

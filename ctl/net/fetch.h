@@ -15,10 +15,11 @@ struct fetch;
 
 struct fetch_request {
 	const char *url;
-	const char *ca; // certificates that are trusted, a file; NULL: those of the system
-	const char *etag, *modified; // of the copy that the caller has; NULL: none
-	size_t bytes_max;            // of the text, unpacked
-	unsigned timeout_ms;         // of the whole fetch, with its redirects; 0: FETCH_TIMEOUT_MS
+	const char *ca;                // file of trusted certificates; NULL: the system's
+	const char *etag, *modified;   // ETag of the caller's copy; NULL: none
+	size_t bytes_max;              // of the text, unpacked
+	unsigned timeout_ms;           // limit for the whole fetch, with its redirects; 0:
+				       // FETCH_TIMEOUT_MS
 	const struct dns_options *dns; // for host names; outlives the fetch; NULL: the defaults
 };
 #define FETCH_TIMEOUT_MS 60000
@@ -34,11 +35,11 @@ struct fetch_result {
 };
 void fetch_result_free(struct fetch_result *r);
 
-#define FETCH_DIGEST 65 // of SHA-256 in hexadecimal, with the final NUL
+#define FETCH_DIGEST 65 // size of SHA-256 in hexadecimal, with the final NUL
 // 0 or -errno with err set.
 int fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST], struct err *err);
 
-// NULL, or what is wrong with a URL: "is not an http or https URL".
+// NULL, or the error in a URL: "is not an http or https URL".
 const char *fetch_url_problem(const char *url);
 // Is this the name of a text that is fetched, rather than a path?
 bool fetch_is_url(const char *text);

@@ -15,7 +15,7 @@
 
 enum {
 	CHUNK = 65536,
-	RATIO_MAX = 100, // of a list it is five or ten, of a bomb a thousand
+	RATIO_MAX = 100, // five or ten for a list, a thousand for a bomb
 	RATIO_FROM = 1 << 20,
 	GZIP_ONLY = 16,    // added to the window bits: a gzip header must come first
 	GZIP_FIRST = 0x1f, // byte of a gzip file; no text begins with it
@@ -24,7 +24,7 @@ enum {
 // Bytes that are unpacked on their way to the text.
 struct unpacking {
 	const char *what; // for messages
-	bool on, ended;   // ended: what is packed is whole
+	bool on, ended;   // ended: the packed text is complete
 	bool many;        // one packed text may follow another, as gzip(1) reads them
 	z_stream z;
 	uint64_t in, out; // of all of them

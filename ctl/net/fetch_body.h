@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The text of a fetch as it comes: bounded, unpacked on the way, refused where it is cut.
+// Receives the text of a fetch: bounds it, unpacks it, and refuses a text that is cut off.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is in a URL: the hosts that a transfer connects to, and where a redirect leads.
+// Reads URLs: the hosts that a transfer connects to, and the target of a redirect.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the databases that have what is wanted, and reads each once.
+// Finds the databases with the requested countries and numbers, and reads each once.
 #include "ctl/net/geo_db.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ int geo_db_files(struct geo_paths *ret, struct err *err)
 			"install one, such as GeoLite2-Country.mmdb, or name it with --geo FILE");
 }
 
-// A folder of the default that does not exist yet is one all the same.
+// A default folder that does not exist yet still counts as a folder.
 void geo_db_patterns(struct geo_paths *ret)
 {
 	const char *at = NULL;

@@ -10,9 +10,9 @@
 #include "ctl/base/num.h"
 
 enum {
-	PROBED = 1000,       // records that are looked at to learn what a database has
+	PROBED = 1000,       // records that are read to find out what a database has
 	DATA_SEPARATOR = 16, // bytes between tree and data
-	IPV4_DEPTH = 96,     // of ::/96, where a tree over IPv6 has IPv4
+	IPV4_DEPTH = 96,     // node of ::/96, where a tree over IPv6 has IPv4
 	VALUE_MAX = 31,      // bytes of a value that is read
 };
 
@@ -77,7 +77,7 @@ static int read_record(MMDB_entry_s *entry, enum geo_kind kind, struct geo *ret)
 	return 0;
 }
 
-// ---- what is wanted -----------------------------------------------------------------------------
+// ---- requested countries and numbers ------------------------------------------------------------
 
 // Which of the wanted ones a record is, by its place in the file: many prefixes share a record.
 struct memo {
@@ -96,7 +96,7 @@ struct walk {
 	struct geo_ranges *ret;
 	struct memo memo;
 	uint64_t visited, limit; // nodes
-	size_t probe;            // records that remain to be looked at; 0: all
+	size_t probe;            // records that remain to be read; 0: all
 	bool found;              // one with a value
 };
 

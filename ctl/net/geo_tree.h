@@ -6,7 +6,7 @@
 
 #include "ctl/net/geo_db.h"
 
-// What the records of a database have.
+// The kinds of data in the records of a database.
 struct geo_tree {
 	MMDB_s db;
 	const char *path;
@@ -18,6 +18,6 @@ void geo_tree_close(struct geo_tree *t);
 // Does one of its first records have a value of this kind? -errno with err set: the tree is
 // damaged.
 int geo_tree_has(struct geo_tree *t, enum geo_kind kind, bool *ret, struct err *err);
-// Adds the prefixes of wanted[i] to ret[i], for those of this kind. 0 or -errno with err set.
+// Adds the prefixes of each wanted[i] of this kind to ret[i]. 0 or -errno with err set.
 int geo_tree_walk(struct geo_tree *t, enum geo_kind kind, const struct geo *wanted, size_t n,
 		  struct geo_ranges *ret, struct err *err);

@@ -261,7 +261,7 @@ static int visit_link(const struct nlmsghdr *nlh, void *ctx)
 	return MNL_CB_OK;
 }
 
-// One interface by name or index, or all of them when both are absent. filter: RTEXT_FILTER_*.
+// Asks for one interface by name or index, or for all if both are absent. filter: RTEXT_FILTER_*.
 static int request_links(const char *name, uint32_t index, uint32_t filter, struct links *links)
 {
 	char buf[256] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};

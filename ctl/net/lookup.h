@@ -22,7 +22,7 @@ struct lookup {
 	uint32_t ifindex;    // device of the route: for a VLAN the VLAN device
 	struct addr gateway; // family 0: the destination is on the link
 	struct addr source;  // what this host would send from; family 0: unknown
-	uint32_t mtu;        // of the route, with what path MTU discovery has learned; 0: unknown
+	uint32_t mtu;        // MTU of the route, with the result of path MTU discovery; 0: unknown
 };
 
 // In the current network namespace. 0, or the kernel's -errno, without a message: -ENETUNREACH: no

@@ -8,7 +8,7 @@
 
 #include "ctl/base/mem.h"
 
-#define CLEARLY_NS 100000 // and a tenth: more than what was told before
+#define CLEARLY_NS 100000 // besides a tenth: the least growth that is reported
 
 struct timed_event {
 	struct event event; // the first member: callers have its address

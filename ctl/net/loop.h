@@ -3,9 +3,9 @@
 // has to be short.
 //
 // libevent 2.1 has no hook before and after a callback. So events are made here, and a callback
-// that libevent calls for something else (a request, a connection) is a span. What libevent itself
-// does for a client is at most 16 KiB of reading, parsing or writing at a time, and is not
-// measured. The time is processor time, so it does not depend on other processes.
+// that libevent calls for something else (a request, a connection) is a span. libevent itself
+// reads, parses or writes at most 16 KiB for a client at a time, which is not measured. The time is
+// processor time, so it does not depend on other processes.
 #pragma once
 
 #include <event2/event.h>

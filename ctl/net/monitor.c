@@ -53,8 +53,8 @@ static int join(struct mnl_socket *nl)
 		if (mnl_socket_setsockopt(nl, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
 			return -errno;
 	}
-	// More than net.core.rmem_max needs CAP_NET_ADMIN; with the usual size more is lost, and
-	// told.
+	// More than net.core.rmem_max needs CAP_NET_ADMIN; with the usual size more messages are
+	// lost, which the kernel reports.
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	return 0;
@@ -79,7 +79,7 @@ int monitor_fd(const struct monitor *m)
 	return mnl_socket_get_fd(m->nl);
 }
 
-// A removed link has the index alone that is of use.
+// Only the index of a removed link is useful.
 static bool read_link_gone(const struct nlmsghdr *nlh, struct monitor_event *e)
 {
 	const struct ifinfomsg *msg = mnl_nlmsg_get_payload(nlh);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What changes in the network, as the kernel announces it: links, neighbours, routes, addresses
-// (rtnetlink multicast).
+// Receives the kernel's notifications about links, neighbours, routes and addresses (rtnetlink
+// multicast).
 //
-// A change is a reason to look, not an answer: messages may be lost, and the answers of the other
-// files of this room may be newer than a message.
+// A notification is a reason to ask the kernel, not an answer: messages can be lost, and the
+// answers of the other files of this room can be newer than a message.
 #pragma once
 
 #include "ctl/base/addr.h"

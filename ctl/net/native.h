@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a device reports that decides whether native mode works on it; net/driver has what it does
-// not report.
+// Properties that a device reports and that decide whether native mode works. Properties that it
+// does not report are in net/driver.
 #pragma once
 
 #include <stdbool.h>
@@ -25,13 +25,13 @@ struct native_facts {
 	uint32_t vfs;                  // virtual functions in use (SR-IOV)
 	uint32_t cpus;                 // that may exist
 	uint32_t cpus_online;          // the highest number of a CPU that runs, plus one
-	enum native_headroom headroom; // of a device of Xen
+	enum native_headroom headroom; // for a device of Xen
 };
 
-// Asks ethtool, netlink, /sys and XenStore. What they do not tell is 0, false or unknown.
+// Asks ethtool, netlink, /sys and XenStore. Properties that they do not report are 0, false or
+// unknown.
 void native_facts(const struct link *link, struct native_facts *ret);
 
-// Does the driver send what is redirected to its device only while that carries a program in native
-// mode?
+// Does the driver send redirected frames only while its device has a program in native mode?
 bool native_sends_with_program(const char *driver);
 bool native_carries(const struct link *link);

@@ -182,14 +182,14 @@ static int no_neighbour(const struct addr *dest, const struct neigh *n, const st
 	return -EHOSTUNREACH;
 }
 
-// What one call of nexthop_find collects.
+// Results of one call of nexthop_find.
 struct nexthop_finding {
 	const struct addr *dests;
 	struct nexthop_answer *answers;
 	size_t n;
 	struct link *links;
 	size_t n_links;
-	enum nexthop_xmit *xmit; // of each link; asked for when one is the first egress
+	enum nexthop_xmit *xmit; // features of each link; requested for the first egress
 	bool *xmit_asked;
 	struct neigh *neighs; // one for each answer that needs one
 	size_t *whose;        // index of that answer
@@ -205,7 +205,7 @@ static void finding_cleanup(struct nexthop_finding *f)
 	free(f->whose);
 }
 
-// Where the kernel does not tell, what is known of the driver.
+// If the kernel does not report it, the table of drivers has it.
 static enum nexthop_xmit xmit_by_driver(uint32_t ifindex)
 {
 	struct link link;

@@ -25,12 +25,12 @@ struct nexthop {
 	bool local;             // the destination is this host: nothing but source is filled in
 	uint32_t ifindex;       // egress as XDP sends to it: of a VLAN device the device below
 	char name[IF_NAMESIZE]; // of the egress
-	char kind[16];          // of the egress, as in struct link: "veth"
+	char kind[16];          // kind of the egress, as in struct link: "veth"
 	uint16_t vlan;          // 802.1Q tag that frames have to carry, 1 to 4095; 0: none
 	uint8_t mac_own[6];     // source address of the frames
-	uint8_t mac[6];         // of the next hop, network order as on the wire
+	uint8_t mac[6];         // MAC address of the next hop, network order as on the wire
 	uint32_t mtu;           // bytes of IP: the least of route, its device and the egress
-	bool mtu_of_route;      // it is that of the route alone
+	bool mtu_of_route;      // only the MTU of the route
 	struct addr gateway; // family 0: the destination is on the link. May be of the other family
 	struct addr source;  // what this host would send from; family 0: unknown
 	enum nexthop_xmit xmit;
@@ -50,7 +50,7 @@ struct nexthop_answer {
 int nexthop_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
 		 struct err *err);
 
-// Can the driver of a device send what is redirected to it?
+// Can the driver of a device send redirected frames?
 enum nexthop_xmit nexthop_xmit(uint32_t ifindex);
 
 // The pure part: all of a next hop that route and links say, everything but mac and xmit. links:

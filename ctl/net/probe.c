@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What all kinds of probes have in common: start, end, time-out, sockets.
+// Common to all kinds of probes: start, end, time-out, sockets.
 #include "ctl/net/probe.h"
 
 #include <arpa/inet.h>

@@ -20,7 +20,8 @@ struct probe_span {
 	uint16_t first, last;
 };
 
-// What is asked, of whom. What is pointed to stays the caller's as long as the probe lives.
+// The target and the request. Pointers remain the caller's and must be valid as long as the probe
+// exists.
 struct probe_spec {
 	enum probe_kind kind;
 	struct addr addr;
@@ -35,7 +36,7 @@ struct probe_spec {
 	// PROBE_HTTP
 	bool tls, insecure;
 	const char *path, *host, *sni, *ca; // NULL but for path: not given
-	const struct pattern *body;         // of its first 16 KiB; NULL: any
+	const struct pattern *body;         // in its first 16 KiB; NULL: any
 	const struct probe_span *statuses;
 	size_t n_statuses;
 	// PROBE_DNS

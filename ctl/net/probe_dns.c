@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Probes by a query over UDP: the answer has no error and is not empty (RFC 1035, section 4.1).
-#define CARES_NO_DEPRECATED // what replaces ares_create_query() came with c-ares 1.28
+#define CARES_NO_DEPRECATED // the replacement of ares_create_query() exists since c-ares 1.28
 #include <ares.h>
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define HEADER     12
 #define ANSWER_MAX 4096
-#define AT_ONCE    64 // packets of a turn of the loop: a flood of them holds up nothing else
+#define AT_ONCE    64 // packets read in a turn of the loop: a flood does not delay other events
 #define CLASS_IN   1
 
 static const char *code_name(unsigned code)

@@ -93,7 +93,7 @@ static void wait_for_death(struct probe *p)
 		mem_exhausted();
 }
 
-// What the program has started ends too, unless it has left the group.
+// Also kills processes that the program has started, unless they have left the group.
 static void end_program(struct probe *p)
 {
 	program_kill(p->pid);

@@ -49,7 +49,7 @@ static void set_url(struct probe *p)
 	curl_easy_setopt(p->easy, CURLOPT_PROXY, ""); // also against the environment
 }
 
-// Whatever the name is, the connection goes to the backend.
+// The connection goes to the backend, independently of the name.
 static void set_destination(struct probe *p)
 {
 	bracket_text address;
@@ -60,7 +60,7 @@ static void set_destination(struct probe *p)
 	curl_easy_setopt(p->easy, CURLOPT_CONNECT_TO, p->connect_to);
 }
 
-// libcurl tells no error of this function: the reason is kept for the end.
+// libcurl does not pass on an error of this function: the reason is kept for the end.
 static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	struct probe *p = ctx;
@@ -227,7 +227,7 @@ static void make(struct probe *p)
 	if (!p->easy)
 		mem_exhausted();
 	curl_easy_setopt(p->easy, CURLOPT_NOSIGNAL, 1L);
-	// What accepts no connection any more must not pass by an old one.
+	// A server that no longer accepts connections must not pass the check by an old one.
 	curl_easy_setopt(p->easy, CURLOPT_FRESH_CONNECT, 1L);
 	curl_easy_setopt(p->easy, CURLOPT_FORBID_REUSE, 1L);
 	curl_easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, on_body);

@@ -9,7 +9,7 @@
 #include "ctl/net/curl_loop.h"
 #include "ctl/net/probe.h"
 
-#define PROBE_BODY_MAX (16u << 10) // of a body that is read
+#define PROBE_BODY_MAX (16u << 10) // bytes of a body that are read
 #define PROBE_PROGRAMS 16          // that run at the same time
 
 struct probe_dying; // a program that was killed
@@ -31,7 +31,7 @@ struct probe {
 	uint64_t began_us;
 	struct event *timer; // the time-out; at once: the result that is there already
 	struct probe_result result;
-	bool ended;          // `result` is there, and the timer tells it
+	bool ended;          // `result` is known, and the timer reports it
 	int fd;              // socket or pidfd; -1
 	struct event *event; // of fd
 	// PROBE_HTTP
@@ -51,8 +51,8 @@ struct probe {
 };
 
 // A kind of probe. start: 0; else the probe ends with `result.why`, set by probe_fail(). stop frees
-// what start has made, and may find half of it. free: what is kept between two starts; NULL:
-// nothing.
+// what start has made, and may find half of it. free releases data kept between two starts; NULL:
+// none.
 struct probe_form {
 	int (*start)(struct probe *p);
 	void (*stop)(struct probe *p);
@@ -68,11 +68,11 @@ __attribute__((format(printf, 2, 3))) int probe_fail(struct probe *p, const char
 int probe_fail_errno(struct probe *p, int code);
 // "no answer within 1 s".
 void probe_fail_time(struct probe *p);
-// Begins `timeout_ms` anew, for a program that has waited.
+// Restarts `timeout_ms`, for a program that has waited.
 void probe_restart_clock(struct probe *p);
 
-// A non-blocking socket that comes from the source and leaves by the device of the spec, connected
-// or connecting. 0 and p->fd; else a failed probe.
+// Opens a non-blocking socket with the source address and the device of the spec, connected or
+// connecting. 0 and p->fd; else a failed probe.
 int probe_connect(struct probe *p, int type);
 // Waits for p->fd. 0; else a failed probe.
 int probe_wait(struct probe *p, short what, event_callback_fn ready);

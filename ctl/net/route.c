@@ -23,13 +23,13 @@ struct gateways {
 	VEC(struct gateway) found;
 };
 
-// What the attributes of an address say.
+// The attributes of an address.
 struct addr_message {
 	int family;
 	struct addr local, other;
 };
 
-// What the attributes of a route, or of one next hop of it, say.
+// The attributes of a route, or of one of its next hops.
 struct route {
 	int family;
 	struct addr via;
@@ -154,8 +154,7 @@ static void sort_once(struct prefixes *p)
 	p->found.n = kept;
 }
 
-// Addresses have local routes of their own, but those of IPv6 not while they are checked for
-// duplicates.
+// Each address has a local route, except an IPv6 address during duplicate address detection.
 int route_own_prefixes(struct prefix **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP(prefixes_cleanup) struct prefixes all = {0};

@@ -22,9 +22,9 @@ struct gateway {
 
 // All addresses of all interfaces (loopback included). The caller frees *ret.
 int route_own_addrs(struct own_addr **ret, size_t *ret_n, struct err *err);
-// What packets to this host may be addressed to, loopback addresses apart: its addresses, and
-// prefixes that it takes as local by a route (`ip route add local PREFIX dev lo`, an address with a
-// prefix on lo). In order, each once. The caller frees *ret. 0 or -errno with err set.
+// The destinations for which this host accepts packets, except loopback addresses: its addresses,
+// and prefixes with a local route (`ip route add local PREFIX dev lo`, an address with a prefix on
+// lo). In order, each once. The caller frees *ret. 0 or -errno with err set.
 int route_own_prefixes(struct prefix **ret, size_t *ret_n, struct err *err);
 // Next hops of all default routes of the main table (multipath included), both families, best
 // metric first. The caller frees *ret. 0 or -errno with err set.

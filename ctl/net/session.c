@@ -30,7 +30,7 @@ struct process {
 	char name[64];
 };
 
-// What SSH_CONNECTION says, or SSH_CLIENT, which lacks the local address.
+// Reads SSH_CONNECTION, or SSH_CLIENT, which lacks the local address.
 struct socket_owner {
 	struct addr peer, local;
 	uint16_t peer_port, local_port;
@@ -339,7 +339,7 @@ static void place_by_claim(const struct socket_owner *c, struct session *ret)
 }
 
 // Walks up to the daemon of the remote login. Returns whether there is one; *ret_sshd has a pid
-// only if it may hold the connection. The claim is that of the nearest process that makes one.
+// only if it may hold the connection. The claim of the nearest process wins.
 static bool walk(struct process *ret_sshd, struct socket_owner *ret_claim, int *error)
 {
 	bool claimed = claim_from(getenv("SSH_CONNECTION"), getenv("SSH_CLIENT"), ret_claim);

@@ -25,17 +25,17 @@ struct session {
 // Finds the operator's login: the nearest sshd among the ancestors and the TCP connections it holds
 // (/proc/PID/fd, sock_diag), then SSH_CONNECTION/SSH_CLIENT in our or the ancestors' environment
 // (sudo strips ours; mapped addresses are undone), believed only if such a connection lives. Never
-// fails: an address that is not found has family 0, and `error` tells whether a look failed. remote
+// fails: an address that is not found has family 0, and `error` is set if a lookup failed. remote
 // && peer.family == 0: a remote session of unknown origin. Call it before entering another network
 // namespace: sock_diag sees the current one.
 void session_find(struct session *ret);
 
 // For people: "root (ssh 198.51.100.9)", "root (remote)" where it could not be placed, "root
-// (local)". The name is that of the login (/proc/self/loginuid), else of the user.
+// (local)". The name is the login's (/proc/self/loginuid), else the user's.
 void session_describe(const struct session *s, char *buf, size_t size);
 
 // The peers of all logins over ssh whose connections are in this network namespace: of each sshd
 // that has started another program, so a client that has not logged in is not among them. Root
 // needs CAP_SYS_PTRACE for the descriptors of an sshd. The caller frees *ret. 0; or -errno with err
-// set where a login cannot be looked at: *ret then has the others.
+// set if a login cannot be examined: *ret then has the others.
 int session_peers(struct addr **ret, size_t *ret_n, struct err *err);

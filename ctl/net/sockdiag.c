@@ -16,7 +16,7 @@
 
 struct sockdiag_sockets {
 	VEC(struct socket_info) found;
-	uint8_t proto; // of the dump that is being read
+	uint8_t proto; // belongs to the dump that is being read
 };
 
 static void sockets_cleanup(struct sockdiag_sockets *s)

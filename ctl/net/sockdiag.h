@@ -19,7 +19,7 @@ struct socket_info {
 // Established TCP sockets and connected UDP sockets; a kernel without udp_diag shows TCP only.
 // The caller frees *ret. 0 or -errno with err set.
 int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err);
-// Connected UDP sockets alone: a server may have a hundred thousand of TCP.
+// Only connected UDP sockets: a server may have a hundred thousand TCP sockets.
 int sockdiag_udp(struct socket_info **ret, size_t *ret_n, struct err *err);
 // Does this -errno of sockdiag_connected say that the kernel has no sock_diag at all?
 bool sockdiag_missing(int code);

@@ -6,7 +6,7 @@
 
 #include "ctl/net/genl.h"
 
-// <linux/netdev.h> came with Linux 6.3.
+// <linux/netdev.h> exists since Linux 6.3.
 enum { NETDEV_CMD_DEV_GET = 1, NETDEV_VERSION = 1 };
 enum { NETDEV_A_DEV_IFINDEX = 1, NETDEV_A_DEV_XDP_FEATURES = 3 };
 

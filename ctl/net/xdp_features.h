@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the driver of a device can do with XDP frames (generic netlink family "netdev", Linux 6.3).
+// The XDP features of a device's driver (generic netlink family "netdev", Linux 6.3).
 #pragma once
 
 #include <stdint.h>
@@ -8,6 +8,6 @@
 #define XDP_FEATURE_NDO_XMIT (1u << 2) // frames can be redirected to it
 #define XDP_FEATURE_RX_SG    (1u << 5) // packets in several buffers
 
-// Of an interface in the current network namespace. 0; -EOPNOTSUPP: the kernel does not support the
-// question; other -errno. No message.
+// Reads the features of an interface in the current network namespace. 0; -EOPNOTSUPP: the kernel
+// does not support the request; other -errno. No message.
 int xdp_features(uint32_t ifindex, uint64_t *ret);
