@@ -51,7 +51,7 @@ struct fetch {
 	struct fetch_result result;
 	char *url;                // as asked for
 	char *at;                 // of the present hop
-	struct fetch_hosts hosts; // of it
+	struct fetch_hosts hosts; // of `at`
 	struct dns_ask *ask;      // for them
 	const struct dns_options *dns;
 	bool has_copy; // the caller has a copy: the server may answer that it is the same

@@ -31,7 +31,7 @@ enum ast_item_kind {
 	AST_URL,    // url STRING, in sets only
 };
 
-// What a word in an address position is: weir-policy(5), ADDRESSES.
+// Kinds of words in the position of an address: weir-policy(5), ADDRESSES.
 enum ast_word {
 	AST_ANY,
 	AST_SELF,
@@ -53,7 +53,7 @@ struct ast_item {
 	const struct ast_url *url; // AST_URL
 	uint32_t line;             // of `at`, from 1
 	uint32_t min;              // AST_FILE, AST_URL: fewer good lines refuse the file
-	uint32_t value;            // of resolve: the number of its value, plus one
+	uint32_t value;            // set by resolve: the number of its value, plus one
 	uint8_t kind;              // enum ast_item_kind
 	uint8_t as_address;        // AST_WORD: enum ast_word
 	uint8_t geo;               // AST_GEO: enum geo_kind
@@ -75,8 +75,8 @@ struct ast_list {
 
 enum ast_field {
 	RULE_FIELDS(AST_SYMBOL) AST_RULE_FIELDS,
-	AST_CODE = AST_RULE_FIELDS, // the list that follows that of AST_TYPE
-	AST_FLAGS_MASK, // the flags that follow those of AST_FLAGS; no items when "none"
+	AST_CODE = AST_RULE_FIELDS, // the list after the list of AST_TYPE
+	AST_FLAGS_MASK,             // the flags after the flags of AST_FLAGS; no items for "none"
 	AST_FIELDS,
 };
 
@@ -156,7 +156,7 @@ struct ast_check { // absent parts keep zero; check and resolve put the defaults
 	struct ast_span statuses[POLICY_STATUSES]; // the same
 	const char *arguments[POLICY_ARGUMENTS];   // exec; the first is the program
 	const char *name;                          // dns
-	uint16_t type;                             // of its question; 0: not given
+	uint16_t type;                             // type of its question; 0: not given
 	size_t n_statuses, n_arguments;
 	bool has_port, via_path, insecure;
 	uint16_t port;
@@ -309,5 +309,5 @@ void ast_cleanup(struct ast **ast);
 // The rule of that name, else the one without a name that has this text; INDEX_NONE: none.
 uint32_t ast_find_rule(const struct ast *ast, const char *name);
 
-// -i: these interfaces instead of those of the text.
+// -i: these interfaces replace the interfaces of the text.
 void ast_replace_interfaces(struct ast *ast, const char *const *names, size_t n);

@@ -4,8 +4,7 @@
 
 #include "ctl/policy/checker.h"
 
-// A text of which nothing is left, or that never came, must not replace a policy: who wants no
-// filter writes so.
+// An empty or truncated text must not replace a policy: a policy without a filter must be explicit.
 static void check_empty(const struct checker *c)
 {
 	const struct ast *a = c->ast;

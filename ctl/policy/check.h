@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Checks what the text of a policy alone tells: names, what is required, what excludes each other.
+// Checks everything that needs only the text of a policy: names, missing words, words that exclude
+// each other.
 #pragma once
 
 #include "ctl/base/diag.h"

@@ -176,7 +176,7 @@ static void number_text(struct checker *c, struct ast_rule *rule, uint32_t numbe
 void check_identities(struct checker *c)
 {
 	size_t n = c->ast->rules.n;
-	CLEANUP_FREE uint32_t *uses = mem_zalloc(n, sizeof(*uses)); // of a text, at its first rule
+	CLEANUP_FREE uint32_t *uses = mem_zalloc(n, sizeof(*uses)); // per text, at its first rule
 	struct index taken = {0}, texts = {0};
 
 	for (size_t i = 0; i < n; i++)

@@ -41,7 +41,7 @@ static inline bool same_prefix(const struct cidr *a, const struct cidr *b)
 	return a->hi == b->hi && a->lo == b->lo && a->len == b->len;
 }
 
-// Does a come before b? Of equal prefixes the higher rank comes first.
+// Does a precede b? Of equal prefixes, the one with the higher rank is first.
 static inline bool before(const struct cidr *a, const struct cidr *b)
 {
 	if (a->hi != b->hi)
@@ -51,7 +51,7 @@ static inline bool before(const struct cidr *a, const struct cidr *b)
 	return a->len != b->len ? a->len < b->len : a->rank > b->rank;
 }
 
-struct starts { // of runs that are in order; the last one is the end of all
+struct starts { // starts of sorted runs; the last element is the end of all
 	size_t *at;
 	size_t n, cap;
 };

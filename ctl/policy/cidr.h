@@ -38,13 +38,13 @@ void cidr_add(struct cidr_set *s, const struct prefix *p, bool negated, struct p
 void cidr_sort(struct cidr_set *s);
 // Both sets together: for each address the higher rank of the two. Consumes a and b.
 struct cidr_set cidr_merge(struct cidr_set *a, struct cidr_set *b);
-// What `s` is for a set that names it, or (negated) excludes it.
+// The elements of `s` for a set that includes it, or (negated) excludes it.
 struct cidr_set cidr_member(const struct cidr_set *s, bool negated);
 size_t cidr_count(const struct cidr_set *s);  // prefixes, those that say nothing included
 bool cidr_is_empty(const struct cidr_set *s); // contains no address
 void cidr_free(struct cidr_set *s);
 
-// Membership alone, minimal; negated: the complement over both families, whose new prefixes get
+// Only membership, minimal; negated: the complement over both families, whose new prefixes get
 // ret->place. Fills the arrays, which live in the pool, and `empty`.
 void cidr_resolve(const struct cidr_set *s, bool negated, struct arena *arena,
 		  struct resolved_addresses *ret);

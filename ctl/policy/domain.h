@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the items of lists are: a domain for each kind of list.
+// Domains: the items of each kind of list.
 #pragma once
 
 #include "ctl/policy/eval.h"
 #include "ctl/policy/rule_fields.h"
 
-// Those of the fields of rules, and the rest.
+// The domains of the fields of rules, then the others.
 #define DOMAIN_OF(symbol, member, form, name, ...) extern const struct domain domain_##name;
 RULE_FIELDS(DOMAIN_OF)
 extern const struct domain domain_define, domain_code;

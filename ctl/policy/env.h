@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What resolve needs from outside: files, answers for host names, own addresses.
+// Input of resolve besides the text: files, answers for host names, own addresses.
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include "ctl/base/geo.h"
 #include "ctl/policy/source.h"
 
-// What the addresses of a name are used for; a greater one includes the others.
+// Uses of the addresses of a name; a greater one includes the others.
 enum policy_use {
 	POLICY_WHOLE,    // anything else than the following
 	POLICY_EXPECTED, // packets of `expect drop` and `expect reject` lines
@@ -40,7 +40,7 @@ struct policy_answer {      // to one name
 	bool v4_missing, v6_missing; // the name has no address of that family
 	bool v4_failed, v6_failed;   // unknown: the query for that family failed
 	struct policy_left_out
-		*left_out; // of `addrs`; allocated and freed as those. Only POLICY_WHOLE has none
+		*left_out; // from `addrs`; freed like these. Only POLICY_WHOLE has none
 	size_t n_left_out;
 };
 
@@ -70,7 +70,7 @@ struct policy_known {
 						 uint32_t offset);
 };
 
-// What resolve needs from outside. Callbacks may be NULL where noted.
+// Callbacks for the input of resolve. They may be NULL where noted.
 struct policy_env {
 	void *ctx;
 	const struct source_reader *files; // NULL: the file system
@@ -80,7 +80,7 @@ struct policy_env {
 	int (*resolve)(void *ctx, const struct policy_question *questions, size_t n,
 		       struct policy_answer *answers, struct err *err);
 	// Fetches all lists of the policy at once (n > 0, each once): `files` then reads them by
-	// their URL, or has the reason why not. NULL: `files` alone knows.
+	// their URL, or has the reason why not. NULL: only `files` knows.
 	void (*fetch)(void *ctx, const struct policy_url *urls, size_t n);
 	// All countries and autonomous systems of the policy at once (n > 0, each once). 0, or
 	// -errno with err set where there is no database. NULL: none.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The engine for lists of small numbers: it cuts the list into words, a domain reads each of them,
-// and the words and their "not" become ranges.
+// Evaluates lists of small numbers: cuts the list into words, lets a domain read each word, and
+// turns the words and their "not" into ranges.
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ struct value { // who asks
 	struct expander *expander;
 	const struct resolved *r; // whose interfaces `on` names
 	struct diag_at use;       // the field's keyword, for errors in definitions
-	// Of ports: the protocols whose names count, and the names.
+	// Only for ports: the protocols whose names count, and the names.
 	const uint64_t *protos;
 	struct services *services;
 };
@@ -72,6 +72,6 @@ void eval_leaves(struct eval *e, const struct leaves *leaves);
 void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret);
 
 // The values of a list, sorted: 0, or -EINVAL with errors queued. No value is an error. `last` is
-// that of the domain, or less.
+// at most the last value of the domain.
 int eval_list(struct value *v, const struct domain *domain, const struct ast_list *list,
 	      uint16_t last, struct ranges *ret);

@@ -26,7 +26,7 @@ struct expander {              // {.ast = …}
 	uint32_t run;
 };
 
-// Each definition is spliced once a list, so what comes out is never longer than the text, and a
+// Each definition is spliced once into a list, so the result is never longer than the text, and a
 // loop ends. At most `max` leaves and definitions together. 0, or -EINVAL: errors are queued where
 // diag is not NULL (unknown names, which check reports, are left out silently). ret is filled as
 // far as possible, and freed by leaves_free.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What there is to know about each field and condition of a rule; ctl/policy/rule_fields.h lists
-// them.
+// Properties of each field and condition of a rule; ctl/policy/rule_fields.h lists them.
 #pragma once
 
 #include "ctl/policy/ast.h"

@@ -9,7 +9,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/policy/resolved.h"
 
-typedef unsigned __int128 address_number; // of IPv4: 0 .. 2^32 - 1
+typedef unsigned __int128 address_number; // for IPv4: 0 .. 2^32 - 1
 
 struct interval {
 	address_number first, last;

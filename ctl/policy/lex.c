@@ -109,7 +109,7 @@ static void lex_comment(struct lexer *l)
 	l->at = newline ? newline : l->end;
 }
 
-// Bytes that no token begins with: a run of them is one error.
+// Bytes with which no token begins: a run of such bytes is one error.
 static void lex_bad(struct lexer *l)
 {
 	static const struct {

@@ -11,7 +11,7 @@
 
 enum token_kind {
 	TOKEN_WORD,
-	TOKEN_STRING, // text is what is between the quotes
+	TOKEN_STRING, // text is the content of the quotes
 	TOKEN_DEFINE, // $NAME, text is NAME
 	TOKEN_SET,    // @NAME, text is NAME
 	TOKEN_COMMA,
@@ -25,7 +25,7 @@ enum token_kind {
 
 struct token {
 	struct diag_at at;
-	const char *text; // of WORD, STRING, DEFINE, SET
+	const char *text; // for WORD, STRING, DEFINE, SET
 	uint32_t line;    // from 1
 	uint8_t kind;     // enum token_kind
 	bool first;       // only blanks precede it on its line
@@ -36,10 +36,10 @@ struct tokens {
 	VEC(struct token) all; // the last one is TOKEN_EOF
 };
 
-// Cuts the file. What is not a token becomes an error and a TOKEN_BAD. Blanks, comments, and line
-// ends after a comma or another line end are left out. The texts are in the pool.
+// Cuts the file into tokens. Other bytes become an error and a TOKEN_BAD. Blanks, comments, and
+// line ends after a comma or another line end are skipped. The texts are in the pool.
 void lex(const struct diag_file *file, struct diag *diag, struct arena *arena, struct tokens *ret);
 void tokens_free(struct tokens *t);
 
-// NAME: a letter and up to 30 letters, digits, '_' or '-'; keywords are not looked at.
+// NAME: a letter and up to 30 letters, digits, '_' or '-'; keywords are not excluded.
 bool lex_is_name(const char *text);

@@ -21,7 +21,7 @@ struct reader {
 	uint32_t line;
 };
 
-struct line_words {                // of a line: the first two, and all of them
+struct line_words {                // words of a line: the first two, and their number
 	struct word first, second; // second: may be empty
 	struct word all;
 };

@@ -161,7 +161,7 @@ int names_ethertype(const char *word, uint16_t ret[2], size_t *ret_n)
 	return -ENOENT;
 }
 
-// The words of a table; `size` is that of an element, whose first member is the name.
+// The words of a table with elements of `size` bytes, whose first member is the name.
 struct named_table {
 	const void *table;
 	size_t n, size;

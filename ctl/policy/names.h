@@ -48,6 +48,6 @@ bool names_has(enum names_table table, const char *word);
 // The word of the table that is nearest to this one, or NULL.
 const char *names_nearest(enum names_table table, const char *word);
 
-// What to write instead of a word of another packet filter, as a statement or in a rule: "write
-// pass". NULL: not such a word.
+// The replacement for a word of another packet filter, as a statement or in a rule: "write pass".
+// NULL: not such a word.
 const char *names_foreign(const char *word, bool in_rule);

@@ -121,7 +121,7 @@ static bool parse_item(struct parser *p, const struct domain *domain, bool behin
 		return expected_item(p, domain, behind_comma);
 	else if (!parse_word(p, item, addresses))
 		return false;
-	// "A - B": the lexer makes three words of it.
+	// "A - B": the lexer cuts this into three words.
 	if (parse_is(p, TOKEN_WORD) && p->at->text[0] == '-' && item->kind == AST_WORD)
 		return parse_fail(p, parse_span(item->at, p->at->at),
 				  "write FIRST-LAST without blanks", "unexpected blank in a range");

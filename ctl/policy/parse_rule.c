@@ -326,7 +326,7 @@ static const char *text_of(struct parser *p, const struct token *from)
 	return arena_strdup(&p->ast->strings, text_get(&t));
 }
 
-// Of a rule with an error only the name is kept, so that it is not reported as unknown.
+// A rule with an error keeps its name, so that the name is not reported as unknown.
 static void break_rule(struct ast_rule *rule)
 {
 	struct ast_rule left = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The parser's tools: looks at tokens, consumes them, reports what was expected.
+// The parser's tools: inspects and consumes tokens, reports what was expected.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

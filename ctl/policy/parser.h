@@ -32,7 +32,7 @@ bool parse_is(const struct parser *p, enum token_kind kind);
 bool parse_is_word(const struct parser *p, const char *word);
 bool parse_accept(struct parser *p, enum token_kind kind);
 bool parse_accept_word(struct parser *p, const char *word);
-bool parse_at_end(const struct parser *p); // of a statement or option
+bool parse_at_end(const struct parser *p); // word of a statement or option
 bool parse_starts_statement(const struct token *t);
 
 // Queues "expected WHAT, found …" at the next token; returns false. hint may be NULL.
@@ -60,19 +60,19 @@ bool parse_count(struct parser *p, const char *what, uint64_t min, uint64_t max,
 bool parse_time(struct parser *p, const char *what, uint64_t *ret);
 bool parse_mask(struct parser *p, uint8_t *ret4, uint8_t *ret6);
 bool parse_rate(struct parser *p, bool allow_bits, struct ast_rate *ret);
-bool parse_percent(struct parser *p, uint64_t *ret_millionths); // of one percent: 0 .. 100,000,000
+bool parse_percent(struct parser *p, uint64_t *ret_millionths); // 0 .. 100,000,000
 bool parse_number_span(struct parser *p, const char *what, uint32_t max, struct ast_span *ret);
 
 // ---- lists (parse_list.c) -----------------------------------------------------------------------
 
 bool parse_list(struct parser *p, const struct domain *domain, struct ast_list *ret);
-// The elements of a set; true: the block is whole, but *ret_broken tells of errors in it.
+// The elements of a set; true: the block is complete, but *ret_broken is set if it has errors.
 bool parse_elements(struct parser *p, const struct token *open, struct ast_list *ret,
 		    bool *ret_broken);
 // "names" [ "/" "names" ]; mask may be NULL: no "/".
 bool parse_flags(struct parser *p, struct ast_list *set, struct ast_list *mask);
 
-// ---- statements: at the first word, which has been looked at but not passed ---------------------
+// ---- statements: at the first word, which is known but not consumed -----------------------------
 
 bool parse_statement(struct parser *p);
 bool parse_rule(struct parser *p);

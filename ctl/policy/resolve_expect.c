@@ -210,7 +210,7 @@ static void add_packet(struct expect_work *w, const struct expect_side *to, cons
 	vec_push(&w->packets, p);
 }
 
-// All pairs, or so many of them that every address that fits is in one.
+// All pairs, or enough that each address that fits is in one.
 static void add_pairs(struct expect_work *w, const struct expect_side *to, const struct addr *src,
 		      size_t n_src, const struct addr *dst, size_t n_dst, size_t max)
 {
@@ -256,7 +256,7 @@ static uint32_t *positions(const struct resolved *r)
 	return position;
 }
 
-// What the line asks for.
+// The verdict and the reason of the line.
 static void fill_wish(struct resolver *r, const struct ast_expect *a, const uint32_t *position,
 		      struct resolved_expect *to)
 {

@@ -402,7 +402,7 @@ static void read_add(struct field_work *k)
 	if (!a->given)
 		return;
 	dynamic = resolve_dynamic(r, a->set);
-	if (dynamic == r->n_dynamics) // too many of them, which is an error already
+	if (dynamic == r->n_dynamics) // too many, which is an error already
 		return;
 	k->ret->add = (struct resolved_add){
 		.given = true,

@@ -72,7 +72,7 @@ static void read_proto(struct packet_work *k)
 	const struct ast_packet *a = &k->ast->packet;
 	const char *near;
 
-	k->packet->proto = a->type.given ? 0 : PROTO_TCP; // 0 with a type: that of the family
+	k->packet->proto = a->type.given ? 0 : PROTO_TCP; // 0 with a type: as the family has it
 	if (!a->proto || !names_proto(a->proto, &k->packet->proto))
 		return;
 	near = names_nearest(NAMES_PROTOS, a->proto);

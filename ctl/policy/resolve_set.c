@@ -47,14 +47,13 @@ static void add_self(struct build *b, const struct ast_item *item, bool negated)
 	b->about.fixed = false;
 }
 
-// Does this use leave out addresses? Those of exceptions stay, or the list would match more.
+// Does this use exclude addresses? Addresses of exceptions are kept, or the list would match more.
 static bool leaves_out(enum policy_use use, const struct ast_item *item, bool negated)
 {
 	return use != POLICY_WHOLE && !negated && !item->wide;
 }
 
-// A name that only `expect` lines leave nothing of is used as a whole: the verdict comes from
-// elsewhere.
+// A name of which only `expect` lines exclude every address is used as a whole: other rules decide.
 static void add_host(struct build *b, const struct host *host, const struct leaf *leaf,
 		     struct place place)
 {
@@ -287,7 +286,7 @@ static void resolve_values(struct resolver *r, const struct leaves *leaves, stru
 		value->open = resolve_leaves(r, leaves, POLICY_DROPPED, &open);
 }
 
-// What list files have in it, where these are not read.
+// Its prefixes from list files, if these are not read.
 static void take_known(struct resolver *r, const struct leaves_about *about,
 		       struct resolved_addresses *to)
 {

@@ -56,7 +56,7 @@ struct resolved_prefix6 {
 };
 
 struct resolved_addresses {
-	const char *name; // of the set; NULL: a list in a rule or service
+	const char *name; // name of the set; NULL: a list in a rule or service
 	struct diag_at at;
 	struct place place;
 	bool fixed;  // made of written addresses only: it is the same at the next resolve
@@ -200,14 +200,15 @@ struct resolved_interface {
 	uint8_t mode; // enum attach_mode
 	bool pattern, optional;
 	bool default_drop;
-	struct diag_at default_at; // of the statement that sets it; file NULL: no statement does
+	struct diag_at default_at; // location of the statement that sets it; file NULL: no
+				   // statement does
 	struct place default_place;
 };
 
 struct resolved_file {    // a text that places point into: policy files first, then list files
 	const char *name; // as it is written, seen from the main file's folder
 	bool list;
-	uint64_t entries, skipped; // of a list: good lines; bad lines that `lax` ignores
+	uint64_t entries, skipped; // for a list: valid lines; invalid lines that `lax` ignores
 	bool stale;                // its last good content was used
 };
 
@@ -221,7 +222,7 @@ struct resolved_name { // a host name and its addresses, without those that no p
 };
 
 struct resolved {
-	struct arena memory; // what is pointed to
+	struct arena memory; // owns the memory of all pointers
 
 	struct resolved_interface *interfaces;
 	size_t n_interfaces;
@@ -269,7 +270,7 @@ bool resolved_services_meet(const struct resolved *a, const struct resolved_serv
 // ---- expect -------------------------------------------------------------------------------------
 
 struct resolved_packet {
-	uint16_t ethertype; // 0x0800, 0x86dd, or that of the line
+	uint16_t ethertype; // 0x0800, 0x86dd, or as in the line
 	bool ip;            // from here to the last line but one: an IP packet
 	uint8_t proto;
 	struct addr from, to;  // of one family
@@ -313,7 +314,7 @@ struct resolved_check {
 	struct diag_at at;
 	uint8_t kind; // enum check_kind
 	// http and https. host NULL: the backend's address; sni NULL: host; body NULL: any; ca
-	// NULL: those of the system.
+	// NULL: the authorities of the system.
 	const char *path, *host, *sni, *ca, *body;
 	const struct range16 *statuses;
 	size_t n_statuses;

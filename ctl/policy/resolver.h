@@ -27,7 +27,7 @@ enum value_kind {
 struct item_value {      // the value of an item of an address list; equal items share one
 	uint8_t kind;    // enum value_kind
 	bool broken;     // an error was found in it
-	uint32_t number; // of the host, set, list file or geo_item
+	uint32_t number; // number of the host, set, list file or geo_item
 	const struct prefix *prefixes; // VALUE_PREFIXES
 	size_t n;
 };
@@ -42,7 +42,7 @@ struct list_file {
 
 struct host { // a name of the policy
 	const char *name;
-	struct diag_at at; // first place: in the policy, for lists that of the file element
+	struct diag_at at; // first location in the policy; for lists, of the file element
 	struct place place;
 	uint32_t list;  // number of the list file that has it, INDEX_NONE: the policy itself
 	bool tolerated; // in a lax list: no answer is not an error
@@ -106,7 +106,7 @@ struct resolver {
 	struct set_value *sets;     // by number of the ast
 	struct index address_index; // lists by their text
 	VEC(struct resolved_addresses) addresses;
-	VEC(struct address_facts) facts; // about each of them
+	VEC(struct address_facts) facts; // for each
 	VEC(struct resolved_file) files;
 	size_t prefixes; // so far
 	bool too_many;   // more than POLICY_PREFIXES, which has been reported
@@ -114,7 +114,7 @@ struct resolver {
 
 static inline struct place resolve_at(const struct resolver *r, struct diag_at at, uint32_t line)
 {
-	// The diag may have had files before; those of a policy follow each other.
+	// The diag may have had files before; the files of a policy are consecutive.
 	if (!at.file)
 		return (struct place){0};
 	return (struct place){.file = (uint16_t)(at.file->index - r->ast->files.at[0]->index),
@@ -132,7 +132,7 @@ static inline struct value resolve_value(struct resolver *r, struct diag_at use)
 	return (struct value){.diag = r->diag, .expander = &r->expander, .r = r->r, .use = use};
 }
 
-// The dynamic set of that name; n_dynamics: none, or too many of them, which is an error already.
+// The dynamic set of that name; n_dynamics: none, or too many, which is an error already.
 static inline uint32_t resolve_dynamic(const struct resolved *r, const char *name)
 {
 	uint32_t i = 0;

@@ -135,7 +135,7 @@ static bool is_next(const struct resolved_icmp *at, const struct resolved_icmp *
 	       at->code_last - at->code_first == 255 && next->code_last - next->code_first == 255;
 }
 
-// A type, or a run of types with all their codes; returns the last one of it.
+// A type, or a run of types with all their codes; returns the last one.
 static const struct resolved_icmp *add_type(struct printer *p, const struct resolved_icmp *at,
 					    const struct resolved_icmp *end)
 {
@@ -264,7 +264,7 @@ static const char *keyword_of(const struct printer *p, size_t field)
 	return fields[field].keyword;
 }
 
-// What follows the keyword.
+// The text after the keyword.
 static void add_value(struct printer *p, size_t field)
 {
 	const struct field *f = &fields[field];

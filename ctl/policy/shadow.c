@@ -19,8 +19,8 @@ struct family_intervals {
 	struct intervals v4, v6;
 };
 
-// What the values of a field lie between, as far as that is known at once: one look tells most
-// pairs apart.
+// Bounds of the values of a field, if these are known immediately: one comparison excludes most
+// pairs.
 struct hull {
 	uint32_t first, last;
 };
@@ -109,7 +109,7 @@ static bool covers_address(struct shadow *s, const struct resolved_address *oute
 
 static const struct hull hull_all = {0, UINT32_MAX}, hull_none = {UINT32_MAX, 0};
 
-// IPv4 alone. Of a set that is not compared by value nothing is known.
+// Only IPv4. Nothing is known of a set that is not compared by value.
 static void put_address_hull(struct shadow *s, const struct resolved_address *address,
 			     struct hull *outer, struct hull *inner)
 {
@@ -238,7 +238,7 @@ static bool covers_types(const struct shadow_rule *o, const struct shadow_rule *
 	return covers_each_type(outer, inner);
 }
 
-// (packet & mask) == set of the later rule implies that of the earlier one.
+// (packet & mask) == set of the later rule implies the same of the earlier rule.
 static bool covers_flags(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	const struct resolved_flags *outer = field_at(o->rule, field);
@@ -257,8 +257,9 @@ static bool covers_span(const struct shadow_rule *o, const struct shadow_rule *i
 	       (inner->given && outer->first <= inner->first && outer->last >= inner->last);
 }
 
-// Does every packet that satisfies the field of the later rule satisfy that of the earlier one? The
-// answer for sets of addresses is a cheap one that may be yes too often: see covers_address.
+// Does every packet that satisfies the field of the later rule also satisfy the field of the
+// earlier rule? For sets of addresses the test is cheap and may say yes too often: see
+// covers_address.
 static bool covers_field(struct shadow *s, const struct shadow_rule *o, const struct shadow_rule *i,
 			 size_t field)
 {

@@ -74,8 +74,8 @@ static void end_part(struct text *t, size_t start)
 	t->at[t->len] = '\0';
 }
 
-// One spelling of a path, for loops only: no "//", no ".", no "..". What links hide, the depth
-// finds.
+// Normalises a path to find loops: no "//", no ".", no "..". Loops over links are found by the
+// depth.
 static char *tidy(const char *path)
 {
 	struct text t = {0};
@@ -165,7 +165,7 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// The pattern with what comes from the including file's path taken literally.
+// The pattern, in which the path of the including file is literal.
 static const char *pattern_of(struct source *s, const char *from, const char *path)
 {
 	const char *slash = from && path[0] != '/' ? strrchr(from, '/') : NULL;

@@ -23,7 +23,7 @@ int value_bits(struct value *v, const struct domain *domain, const struct ast_li
 	return 0;
 }
 
-// What "not" may leave of interfaces are those that the policy has.
+// "not" selects among the interfaces of the policy.
 int value_ranges(struct value *v, const struct domain *domain, const struct ast_list *list,
 		 struct ranges *ret)
 {

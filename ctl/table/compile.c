@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The whole compilation: bounds, configuration, rules, the matrix of the rules, that of the
-// services.
+// Compiles a policy: bounds, configuration, rules, the matrix of the rules and of the services.
 #include "ctl/table/compile.h"
 
 #include <errno.h>

@@ -115,7 +115,7 @@ static void dump_index(const struct matrix_part *part, size_t index, FILE *f)
 		fprintf(f, "%zu", index);
 }
 
-// A field of a matrix, and the value that a part of it begins with.
+// A field of a matrix, and the value with which a part begins.
 struct dumped {
 	const struct image *image;
 	enum table_matrix matrix;

@@ -10,7 +10,7 @@
 #define NEIGHBOUR_TYPE 133 // the first of four
 #define NEIGHBOURS     4
 
-// ---- which rule looks at what -------------------------------------------------------------------
+// ---- which rule tests which field ---------------------------------------------------------------
 
 bool fields_needs(const struct resolved_rule *rule, enum policy_field field)
 {

@@ -33,7 +33,7 @@ bool fields_needs(const struct resolved_rule *rule, enum policy_field field);
 
 // The rows of all fields but addresses, by value.
 struct field_rows {
-	uint8_t use[POLICY_FIELDS];   // some rule looks at this field
+	uint8_t use[POLICY_FIELDS];   // some rule tests this field
 	uint32_t base[POLICY_FIELDS]; // where the rows of a field begin in cells
 	VEC(policy_row) cells;
 };
@@ -41,7 +41,7 @@ struct field_rows {
 // The number of values of a field; 0: addresses.
 size_t fields_size(enum policy_field field);
 
-// What can be decided without tables: ret->use, for all fields.
+// Decides ret->use for all fields, which needs no tables.
 void fields_use(const struct resolved *r, struct field_rows *ret);
 
 // Adds the rows of all used fields but addresses. False when there is no room for a row.

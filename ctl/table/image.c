@@ -140,15 +140,15 @@ static int32_t action_reason(const struct policy_rule *rule)
 					     : MATRIX_ASK;
 }
 
-// What comes after the limit of a rule is known to the short program: another rule of the same
-// word, or the default.
+// The short program knows what follows the limit of a rule: another rule of the same word, or the
+// default.
 static bool decides_limits(const struct image *i)
 {
 	return i->matrix[MATRIX_RULES].words == 1 && !i->n_services;
 }
 
-// What needs more than the headers that the short program reads is left to the general one, but for
-// a limit alone.
+// Rules that need more than the headers that the short program reads are left to the general one,
+// except rules with only a limit.
 static int32_t reason(const struct image *i, uint32_t number)
 {
 	const struct policy_rule *rule = &i->rules[number];

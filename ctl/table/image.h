@@ -33,8 +33,8 @@ struct image {
 	size_t n_rules;
 	struct image_service *services;
 	size_t n_services;
-	// Of the state of rates, which belongs to more than one policy (ctl/datapath/rates.h).
-	// `meter` and `log` of a rule are its number here.
+	// The state of a rate, which several policies share (ctl/datapath/rates.h). `meter` and
+	// `log` of a rule are the number of its element.
 	uint32_t n_meters;       // limits per rule
 	uint32_t n_tables;       // limits per source or destination
 	uint32_t n_bucket_lines; // of these tables together
@@ -53,9 +53,9 @@ size_t image_bytes(const struct image *i);
 // their rules ("r7: 0 3-5 64"). The image was compiled with keep_regions.
 void image_dump(const struct image *i, FILE *f);
 
-// The answer of the tables for one packet, by the readers of the datapath. index: by enum
-// policy_field; addresses in network order, family 4 or 6. Fills ret_words[words of the matrix];
-// false when a look-up yields row 0.
+// Looks one packet up in the tables, with the readers of the datapath. index: by enum policy_field;
+// addresses in network order, family 4 or 6. Fills ret_words[words of the matrix]; false when a
+// look-up yields row 0.
 struct image_packet {
 	uint8_t family; // 4, 6, 0: not IP (only VLAN, IFACE and ETHERTYPE are looked up)
 	uint8_t source[16], destination[16];
@@ -69,6 +69,6 @@ bool image_match(const struct image *i, enum table_matrix matrix, const struct i
 policy_row image_field_row(const struct image *i, enum table_matrix matrix, enum policy_field field,
 			   uint32_t value);
 
-// The bytes of the tables, tables.n of them, with what the short program does for each rule: it
-// depends on the rules' counters, which are known late.
+// The tables.n bytes of the tables, with the actions of the short program for each rule, which
+// depend on the rules' counters and are therefore known late.
 void image_write_tables(const struct image *i, uint8_t *to);

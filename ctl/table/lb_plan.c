@@ -61,8 +61,8 @@ static bool all_stable(const uint64_t *slots, uint32_t size)
 	return true;
 }
 
-// On trial the ring before must find what is pinned meanwhile, so both look into the same pins. In
-// a ring that is not stable a flow may be pinned at any time until the switch.
+// During a trial the previous ring must find new pins, so both rings use the same pins. In a ring
+// that is not stable a flow may be pinned at any time until the switch.
 static void inherit_pins(struct plan *p, const struct turn *t)
 {
 	bool pinned = (p->o->pinned && p->o->pinned[t->was - p->running.services]) ||

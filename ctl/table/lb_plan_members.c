@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plans the members of a service: which are the same as before, what is kept of them, their
-// numbers.
+// Plans the members of a service: which of them continue, with which state, and their numbers.
 #include "ctl/table/lb_plan_parts.h"
 
 #include <string.h>
@@ -94,8 +93,8 @@ static const struct lb_member *running_member(const struct plan *p, const struct
 	return NULL;
 }
 
-// Also in a service that begins anew: what is down stays down, unless nothing checks it any more.
-// The override of a backend whose line was removed and added again is lost.
+// Also applies to a service that starts again: a member that is down stays down, unless it is no
+// longer checked. The override of a backend whose line was removed and added again is lost.
 static void inherit_member(struct lb_member *m, const struct lb_member *was, bool checked)
 {
 	if (checked) {

@@ -31,8 +31,8 @@ uint16_t lb_plan_number(struct plan *p, const struct resolved_service *from);
 
 // Adds the members of the policy, with their running state.
 void lb_plan_members(struct plan *p, struct turn *t);
-// After the slots are planned: adds the members that the policy has dropped and something still
-// names. On trial all of them, because the previous ring still uses them.
+// Called after the slots are planned: adds the members that the policy no longer has, but slots or
+// pins still name. During a trial adds all, because the previous ring still uses them.
 void lb_plan_gone(struct plan *p, struct turn *t);
 
 // ---- messages, at the service's place -----------------------------------------------------------

@@ -42,7 +42,7 @@ void lb_plan_warn_share(struct diag *d, const struct resolved_service *from,
 	size_t worst;
 	uint64_t error =
 		ring_share_error(ring->backends, ring->n, from->ring, ring->owners, &worst);
-	uint64_t hundredths = (error + 99) / 100; // of a percent; as the error is, rounded up
+	uint64_t hundredths = (error + 99) / 100; // of a percent, rounded up like the error
 	const struct ring_backend *b = &ring->backends[worst];
 	addr_text text = "here";
 

@@ -16,7 +16,7 @@
 #include "ctl/table/ring.h"
 #include "ctl/table/ring_step.h"
 
-#define LB_NAME 32  // of a service, with the final NUL
+#define LB_NAME 32  // name of a service, with the final NUL
 #define LB_RAMP 16u // steps from a recovery to the whole weight
 
 // A backend of a service, perhaps one that the policy has dropped while slots or pins still name
@@ -55,7 +55,7 @@ struct lb_service {
 	uint32_t n_members;
 	uint32_t hold;               // 1 … SERVICE_HOLD_MAX
 	uint32_t idle_tcp, idle_udp; // jiffies; 0: the service has no such protocol. tcp: sctp too
-	uint16_t id;                 // of its counters: from the numbers of backends
+	uint16_t id;                 // index of its counters, in the range of backends
 	uint16_t keep;               // parts of 10,000 of the weight that checks cannot take out
 	uint8_t mode;                // enum service_mode
 	uint8_t hash;                // enum service_hash
@@ -74,7 +74,8 @@ _Static_assert(sizeof(struct lb_service) == 112, "layout");
 struct lb_state {
 	struct lb_service *services; // in the order of the policy
 	size_t n_services;
-	// Those of a service are adjacent: first those of the policy in its order, then the gone.
+	// The members of a service are adjacent: first the members in the policy, in its order,
+	// then those removed from it.
 	struct lb_member *members;
 	size_t n_members;
 	uint64_t *slots;
@@ -109,26 +110,26 @@ struct lb_override {
 };
 
 struct lb_plan_options {
-	const struct lb_state *running; // of the active generation; NULL: none
+	const struct lb_state *running; // state of the active generation; NULL: none
 	// Numbers that living pins and the previous ring name; NULL: none. They are not reused, and
 	// are kept as gone members of a service that continues.
 	const struct lb_ids *busy;
 	const bool *pinned; // by running service: one of its pins may live. NULL: none does
 	const struct lb_override *overrides; // for members that `running` does not have
 	size_t n_overrides;
-	struct hash_key key; // of services, unless the policy says `seed`
+	struct hash_key key; // seed of services, unless the policy has `seed`
 	uint64_t now;        // jiffies64
 	uint64_t wall_s;     // overrides until then have expired
 	uint32_t hz;
 	bool agent; // one runs: new backends wait for their first check
-	// Allow changes that move every connection: the service begins anew, with new numbers and
-	// stable slots, since nothing is pinned to those. Overrides and health of its backends
+	// Allow changes that move every connection: the service starts again, with new numbers and
+	// stable slots, since nothing is pinned to these. Overrides and health of its backends
 	// continue.
 	bool force;
 	// The running ring stays beside the new one: all its members stay, at least as `gone`, and
 	// its number of pins, so that both rings use the same pins.
 	bool trial;
-	// Numbers are below it, and the error is that of a trial; 0: SERVICE_BACKENDS.
+	// During a trial, the bound of numbers; 0: SERVICE_BACKENDS.
 	uint32_t room;
 };
 
@@ -148,9 +149,9 @@ int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct di
 // first (ring_forget).
 void lb_ids_new(const struct lb_state *b, const struct lb_state *running, struct lb_ids *ret);
 
-// The state of a member. Who wins: down by command, drain by command, the checks, the policy. A
+// The state of a member. Precedence: down by command, drain by command, the checks, the policy. A
 // drained one whose checks fail is BACKEND_FAILING: its flows stay, as the command says, and it
-// gets no new ones by a reused port either. Of a member by itself: the others of its service may
+// gets no new ones by a reused port either. Considers only the member: others of its service may
 // keep it (lb_service_keep).
 enum backend_state lb_member_state(const struct lb_member *m);
 
@@ -182,14 +183,14 @@ enum lb_flows lb_service_keep(const struct lb_state *b, const struct lb_service 
 // up, and one that is up is drained if it gets no new flows, because its weight is 0 or it is a
 // backup that is not needed.
 void lb_member_states(const struct lb_state *b, const struct lb_service *s, uint8_t *ret);
-uint32_t lb_member_weight(const struct lb_member *m); // of the command, else of the policy
+uint32_t lb_member_weight(const struct lb_member *m); // from the command, else the policy
 // Sixteenths of that weight which count: fewer than LB_RAMP after a recovery, unless a command has
 // set the weight.
 uint32_t lb_member_ramp(const struct lb_member *m);
 void lb_member_address(const struct lb_member *m, struct addr *ret); // family 0: here
 
-// Ends overrides of states that have expired at `wall_s`; those of weights do not expire. Return
-// whether the member changed, and how many did.
+// Ends overrides of states that have expired at `wall_s`; overrides of weights do not expire.
+// Return whether the member changed, and how many did.
 bool lb_member_expire(struct lb_member *m, uint64_t wall_s);
 // Is its ring to be written again, whatever a command wants? An override or a wait has ended, or it
 // is torn.
@@ -218,7 +219,7 @@ void lb_service_value(const struct lb_service *s, uint32_t hz, struct service *r
 void lb_member_take_override(struct lb_member *m, const char *service,
 			     const struct lb_override *overrides, size_t n, uint64_t wall_s);
 
-// What a service would lose if it began anew with the members as they are.
+// Connections that a service would lose if it started again with its present members.
 struct lb_service_loss {
 	uint32_t unsettled; // slots that are not stable: their flows are pinned
 	uint32_t other;     // stable slots that would have another owner, or none
@@ -240,10 +241,10 @@ uint64_t lb_state_pin_bytes(const struct lb_state *b);
 struct lb_service_figures {
 	uint32_t stable, changing, pins_only; // slots by phase
 	uint64_t fingerprint;                 // ring_fingerprint of members that are not gone
-	uint64_t configuration; // the same with the weights of the policy, and all of them up
+	uint64_t configuration; // the same with the weights of the policy, and all members up
 	uint64_t share_error;   // parts of a million, of those that count
 };
 void lb_service_figures(const struct lb_state *b, const struct lb_service *s, uint64_t now,
 			uint32_t hz, struct lb_service_figures *ret);
-// Slots by owner: ret[id], SERVICE_BACKENDS of them.
+// Slots by owner: ret[id] has SERVICE_BACKENDS elements.
 void lb_service_owned(const struct lb_state *b, const struct lb_service *s, uint32_t *ret);

@@ -32,7 +32,7 @@ struct matrix_build {
 	uint64_t *new_rows; // by resolved.addresses
 	struct rows rows;
 	struct field_rows fields;
-	size_t base; // of more than one word: where the rows of BASE_* begin in fields.cells
+	size_t base; // with more than one word: first rows of BASE_* in fields.cells
 	struct regions space[MATRIX_SPACES];
 };
 
@@ -140,7 +140,7 @@ static int sweep_spaces(struct matrix_build *b, int first)
 
 // ---- the rows of common packets -----------------------------------------------------------------
 
-// The number of the row of a small field; POLICY_ROW_ALL where no rule looks at it.
+// The number of the row of a small field; POLICY_ROW_ALL if no rule tests the field.
 static policy_row field_row(const struct matrix_build *b, enum policy_field field, size_t index)
 {
 	return b->fields.use[field] ? b->fields.cells.at[b->fields.base[field] + index]
@@ -297,7 +297,7 @@ static void put_fields(struct matrix_build *b)
 		put_field(b, tables[i].field, tables[i].name, tables[i].room);
 }
 
-// Cells of words or of numbers of rows; those of IPv6 are MATRIX_BASES later.
+// Cells of words or of row numbers; the cells of IPv6 are MATRIX_BASES later.
 static void put_base(struct matrix_build *b)
 {
 	bool words = b->built->words == 1;

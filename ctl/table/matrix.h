@@ -10,7 +10,7 @@
 
 #define MATRIX_SPACES 4 // source and destination, IPv4 and IPv6 of each
 
-// What user space keeps of a matrix beside its tables.
+// State of a matrix in user space besides its tables.
 struct matrix_built {
 	uint32_t words; // 0: there is nothing to match
 	size_t n_rows;  // with row 0

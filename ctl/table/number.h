@@ -11,7 +11,7 @@ struct number_regions {
 	bool lines; // its hosts go into lines
 };
 
-// With more than 65536 rows, gives those of hosts the lowest numbers, the rows of most hosts first,
-// in `rows`, fields[0 … n_fields - 1] (all are row numbers) and all regions.
+// With more than 65536 rows, gives the rows of hosts the lowest numbers, the rows of most hosts
+// first, in `rows`, fields[0 … n_fields - 1] (all are row numbers) and all regions.
 void number_rows(struct rows *rows, __u32 *fields, size_t n_fields, struct number_regions *list,
 		 size_t n_list);

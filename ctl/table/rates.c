@@ -36,7 +36,7 @@ static wide cost_of(const struct policy_rule *rule, uint64_t units)
 	return (wide)units * rule->cost_mult >> rule->cost_shift;
 }
 
-// What a burst needs. The clock only moves once a jiffy, and a jiffy's packets may come at once: a
+// The least burst. The clock only moves once a jiffy, and a jiffy's packets may arrive at once: a
 // burst below rate / HZ + 1 would cut the rate itself. rate / HZ units cost one jiffy exactly.
 static wide tolerance_of(const struct policy_rule *rule, uint64_t burst)
 {

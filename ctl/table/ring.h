@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rings: which backend owns which slot, from the seed, the backends and their weights alone.
+// Rings: computes which backend owns which slot, only from the seed, the backends and their
+// weights.
 //
 // Maglev (Eisenbud et al., NSDI 2016, section 3.4) with weights. Two nodes with the same input fill
 // the same ring, whatever the order, names and numbers of their backends. A ring is an ABI:
@@ -17,7 +18,7 @@
 
 // The key of `seed STRING`. Without a seed the key is 16 random bytes.
 struct hash_key ring_key(const char *seed, size_t len);
-// What flows are hashed with, derived from the key of the service.
+// Keys of the hash of flows, derived from the key of the service.
 struct flow_key ring_flow_key(const struct hash_key *key);
 
 // Elects the backends for new flows: copies n backends to `ret`, with weight 0 for those that get

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The order of the backends of a ring: that of a keyed hash of address and port.
+// The order of the backends of a ring: by a keyed hash of address and port.
 #pragma once
 
 #include <stdbool.h>
@@ -9,12 +9,12 @@
 #include "common/service.h"
 #include "ctl/base/addr.h"
 
-// Of hashes and fill; the digit in the messages "ring2", "seed2", "flow2" and "mark2".
+// The version of hashes and fill: the digit in the messages "ring2", "seed2", "flow2" and "mark2".
 #define RING_VERSION 2
 
 struct ring_backend {
 	struct addr addr;
-	uint16_t port;   // host order; 0: that of the packet
+	uint16_t port;   // host order; 0: the port of the packet
 	uint16_t id;     // the number in slots: 1 … SERVICE_BACKENDS - 1
 	uint32_t weight; // at most POLICY_WEIGHT_MAX; 0: drained
 	uint8_t state;   // enum backend_state

@@ -123,7 +123,7 @@ static void free_pin(uint64_t *word, uint64_t pin)
 	__atomic_compare_exchange_n(word, &pin, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-// What is known of a pin of a service that hashes by source: its backend.
+// A pin of a service that hashes by source: only its backend is known.
 static void mark_by_backend(const uint64_t *living, const uint64_t *slots, uint32_t size,
 			    uint64_t *ret_foreign)
 {
@@ -139,7 +139,7 @@ static void mark_by_backend(const uint64_t *living, const uint64_t *slots, uint3
 			ret_foreign[i / 64] |= 1ull << i % 64;
 }
 
-// What a walk has seen.
+// Results of a walk.
 struct sight {
 	const uint64_t *slots;
 	uint32_t size;

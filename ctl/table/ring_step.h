@@ -2,7 +2,7 @@
 // Changes the ring in use into another one without moving a flow: the only code that changes a
 // slot.
 //
-// The rules are those of docs/ring.md, "Changing a ring".
+// docs/ring.md, "Changing a ring", has the rules.
 #pragma once
 
 #include <stdbool.h>
@@ -33,9 +33,9 @@ uint64_t ring_tidy(uint64_t slot, bool foreign, const struct ring_rules *rules);
 uint64_t ring_trial(uint64_t slot, const struct ring_rules *rules);
 
 // Before a trial until `end`, in jiffies: slots that are changing stay so until then and one hold
-// longer, in the previous ring and in the one on trial. If the hold of one of them expired during
-// the trial, that ring would leave flows without a pin which the other one sends elsewhere. Returns
-// how many slots changed.
+// longer, in the previous ring and in the one on trial. If the hold of one expired during the
+// trial, that ring would leave flows without a pin that the other ring sends elsewhere. Returns how
+// many slots changed.
 size_t ring_extend(uint64_t *slots, uint32_t size, uint64_t end, const struct ring_rules *rules);
 
 // Before a change by rules that were read a while ago: slots that are changing stay so for at least
@@ -55,8 +55,8 @@ struct ring_pins {
 	uint64_t *words; // buckets × SERVICE_PIN_WORDS
 	size_t n;
 	uint32_t time; // pin_time() of now
-	// Of pins: pin_life() of the longest idle of the service's protocols; of closed ones
-	// pin_linger(). Both are two longer, for packets on their way.
+	// Life of pins: pin_life() of the longest idle of the service's protocols; of closed pins
+	// pin_linger(). Both are two ticks longer, for packets on their way.
 	uint32_t life, linger;
 	enum service_hash hash;
 };

@@ -28,8 +28,8 @@ static void fill_spans(const struct resolved_rule *from, struct policy_rule *to)
 	if (from->length.given) {
 		to->flags |= RULE_LENGTH | (from->ethertype.given ? RULE_FRAME : 0);
 		to->length_first = from->length.first;
-		// What the kernel has merged (BIG TCP) is longer than a length field says, and
-		// meant as well.
+		// A packet merged by the kernel (BIG TCP) is longer than its length field, and is
+		// included.
 		to->length_last =
 			from->length.last < IP_LENGTH_MAX ? from->length.last : UINT32_MAX;
 	}
@@ -213,7 +213,7 @@ static void fill_about(const struct resolved *r, const struct resolved_rule *fro
 	to->redirect = from->redirect ? mem_strdup(from->redirect) : NULL;
 }
 
-// What the whole program must be able to do.
+// Features that the program needs for all rules.
 static void note_features(const struct policy_rule *rule, struct policy_config *config)
 {
 	config->conditions |= rule->action == ACTION_COUNT ||

@@ -12,11 +12,11 @@
 #define CHANGED_MAX 16  // sets at one boundary that are noted for the new row's account
 
 struct cursor {
-	address_key at; // of the set's next boundary
+	address_key at; // address of the set's next boundary
 	const struct side_set *set;
 	bool in;       // what holds from there on
 	bool now;      // what holds before: the set's bits are in the row
-	uint8_t depth; // of the prefixes that contain the position
+	uint8_t depth; // stack of the prefixes that contain the position
 	size_t next;   // prefix not yet begun
 	uint32_t open[DEPTH_MAX];
 };
@@ -96,7 +96,7 @@ static bool set_in(const struct resolved_addresses *s, int family, size_t i)
 	return family == 4 ? s->v4[i].in : s->v6[i].in;
 }
 
-// The innermost prefix ends, and what is around it holds again.
+// The innermost prefix ends, and the one around it applies again.
 static bool cursor_close(struct cursor *c, int family)
 {
 	const struct resolved_addresses *s = c->set->set;

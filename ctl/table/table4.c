@@ -37,17 +37,17 @@ static void one_build(const struct spans4 *s, struct tables *t, int side)
 	tables_number(t, SIDE_CONSTANT(side, T4_SPAN), span4_last(s, 1) - s->at[1].first);
 }
 
-// Of the kinds that can hold the spans:
+// Chooses among the kinds that can hold the spans:
 // - T4_ALL and T4_ONE take no memory.
 // - T4_RANGES takes 130 to 400 KB, of which a core's cache keeps most; absent addresses mostly end
 //   after one access.
 // - For two rows, T4_BITS: 5 MB and more, but one access, or three within a /24 that has both, and
 //   one branch that the processor may guess wrong. With 100,000 prefixes that is as fast as T4_LONG
 //   for addresses inside and twice as fast outside; with a million four times as fast.
-// - Else T4_LONG: 4 MB and more, a node or two at most places. By 16 bits it would be 1 MB for
-//   100,000 prefixes, and half as fast: there are two nodes on average, and no guess which of them
-//   is the last.
-// T4_RANGES may need a table at each of 30,000 slots; the others take less then.
+// - Else T4_LONG: 4 MB and more, a node or two at most places. With 16 bits it would have 1 MB for
+// 100,000 prefixes, and half the speed: a look-up takes two nodes on average, and the processor
+// cannot predict the last one. T4_RANGES may need a table at each of 30,000 slots; the others take
+// less then.
 static struct plan4 plan_of(const struct spans4 *s)
 {
 	struct plan4 small, large;
@@ -88,8 +88,8 @@ static int plan_build(const struct spans4 *s, const struct plan4 *plan, struct t
 
 // ---- hosts --------------------------------------------------------------------------------------
 
-// Lines pay where everything but the hosts is one row: then one access tells all. Elsewhere the
-// table is asked as well, so they must halve the memory.
+// Buckets pay if all other addresses have one row: then one access is enough. Otherwise the table
+// is looked up too, so buckets must halve the memory.
 static bool lines_pay4(const struct spans4 *s, const struct hosts4 *h)
 {
 	if (is_one(s) || !h->list.n)

@@ -81,7 +81,7 @@ static uint64_t run(uint32_t from, uint32_t to)
 	return ~0ull >> (63 - (to - from)) << from;
 }
 
-// Of the /24 that has both addresses.
+// Bits of the /24 that has both addresses.
 static void mark_leaf(const struct bits4 *b, uint32_t first, uint32_t last)
 {
 	struct table4_leaf *leaf = leaf_of(b, first);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Hosts in lines of 64 bytes: a keyed hash tells the line, and with a seed of the line also the
-// slot in it.
+// Hosts in buckets of 64 bytes: a keyed hash selects the bucket and, with a seed of the bucket, the
+// slot.
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
@@ -9,12 +9,12 @@
 #define LINE_BYTES 64
 // Up to so many neighbouring addresses with the same row are hosts; more are a prefix.
 #define RUN_MAX 4
-// Seeds tried for a line before a host of it is given up.
+// Seeds tried for a bucket before one of its hosts is given up.
 #define SEEDS_MAX 4096
 
-// How full lines are. At `load` hundredths of a host a line on average, every 240th (one row) or
-// 60th (rows) host finds its line with `most` hosts already. More of them would fit, but take
-// hundreds of seeds each to be tried.
+// How full buckets are. At `load` hundredths of a host per bucket on average, every 240th (one row)
+// or 60th (rows) host finds `most` hosts in its bucket. More would fit, but only after hundreds of
+// seeds each.
 struct shape4 {
 	enum hosts4_kind kind;
 	uint32_t slots, most, load;

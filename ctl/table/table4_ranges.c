@@ -2,7 +2,7 @@
 // Tables of cells by the first bits of an address, and ranges of the lower 16 bits.
 #include "ctl/table/table4_parts.h"
 
-// Ranges that T4_DEPTH nodes can tell apart: a chain of n nodes for n of them, else two halves
+// Ranges that T4_DEPTH nodes can distinguish: a chain of n nodes for n ranges, else two halves
 // below one node.
 #define RANGES_MAX (1u << (T4_DEPTH - 1))
 // Neighbours differ, so no row has more than half of the spans of a slot: of more spans than these,
@@ -61,7 +61,7 @@ static void put_chain(struct ranges4 *t, const struct range4 *r, unsigned n, pol
 			 leaf_of(wide, r[i].row), i + 1 < n ? 1 : leaf_of(wide, rest));
 }
 
-// Nodes for n ranges, of which a look-up takes `depth` at most.
+// Nodes for n ranges; a look-up takes at most `depth` nodes.
 static void put_nodes(struct ranges4 *t, const struct range4 *r, unsigned n, unsigned depth,
 		      policy_row rest)
 {
@@ -132,8 +132,8 @@ static void cell_put(struct ranges4 *t, size_t at, size_t index, uint32_t value)
 
 static uint32_t put_table(struct ranges4 *t, uint32_t first, unsigned shift, size_t i);
 
-// The cell for the 2^shift addresses from `first` on. *span: the span of an address before; becomes
-// that of `first`.
+// The cell for the 2^shift addresses from `first` on. *span: the span of an earlier address;
+// becomes the span of `first`.
 static uint32_t put_slot(struct ranges4 *t, uint32_t first, unsigned shift, size_t *span)
 {
 	const struct spans4 *s = t->spans;

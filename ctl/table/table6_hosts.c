@@ -197,7 +197,7 @@ static bool own_fits(const struct host6 *host, size_t n, uint32_t own)
 	return true;
 }
 
-// Of hosts with equal hashes one is left out.
+// If hosts have equal hashes, one is left out.
 static uint16_t find_own(struct lines6 *l, const struct host6 *host, size_t *n)
 {
 	for (;; leave_out(l, &host[--*n]))

@@ -14,7 +14,7 @@
 
 #define CHAIN     4 // nodes that follow one another at most
 #define FEW_EDGES 8 // that may make a chain
-#define BITS_MIN  4 // of a table of cells
+#define BITS_MIN  4 // bits of a table of cells
 #define BITS_MAX  20
 // From so many nodes on each further node decides at least 8 bits of an address. This keeps the way
 // to any row below TABLE6_STEPS: 4 nodes for 16 bits, 4 for the rest of the high word, a chain, 9
@@ -84,7 +84,7 @@ static uint32_t nodes_add(struct building *t, size_t n)
 	return (uint32_t)first;
 }
 
-// With no room, t->full: the caller writes none of them.
+// Without room, sets t->full: the caller then writes no node.
 static uint32_t cells_add(struct building *t, size_t n)
 {
 	size_t first = t->out.cells.n;
@@ -138,7 +138,7 @@ static unsigned table_bits(const struct building *t, const struct block *b)
 // /64 at most, `split`.
 struct chain {
 	policy_row out;
-	unsigned n; // those of ranges
+	unsigned n; // nodes of ranges
 	struct {
 		uint64_t low;
 		uint8_t shift;
@@ -200,8 +200,8 @@ static void chain_split(struct chain *c, address_key addr)
 	c->split = split;
 }
 
-// What part of a block one region is: whole keys, and the keys at its ends that it shares with
-// others.
+// The part of a region in a block: whole keys, and the keys at its ends that it shares with other
+// regions.
 static void chain_add_region(const struct building *t, struct chain *c, const struct block *b,
 			     size_t region)
 {
@@ -463,8 +463,8 @@ static size_t power_of_two(size_t n)
 	return power;
 }
 
-// Masked numbers up to the next power of two must lie within the tables; what is there may be
-// another table, because no cell or node has such a number.
+// Masked numbers up to the next power of two must lie within the tables. Another table may be
+// there, because no cell or node has such a number.
 static void extend(struct tables *t, size_t end)
 {
 	size_t at = tables_add(t, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The tables of a policy while they are built: bytes that become the one value of the map `tables`,
-// and the constants by which programs find what is in them (common/tables.h).
+// The tables of a policy while they are built: the bytes of the single value of the map `tables`,
+// and the constants by which programs find each table (common/tables.h).
 #pragma once
 
 #include <stdbool.h>

@@ -16,7 +16,7 @@
 #define SEEDS      16  // tried before there are more lines
 #define SPREADS    512 // tried for a line; of four combinations one in eleven suits
 
-// Of either family; IPv4 in the first word of `addr`.
+// An address of either family; IPv4 is in the first word of `addr`.
 struct vip {
 	__u64 addr[2]; // network order
 	uint32_t key, service;

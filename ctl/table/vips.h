@@ -9,8 +9,8 @@
 #include "ctl/policy/resolved.h"
 #include "ctl/table/tables.h"
 
-// A service is in lines if its addresses are hosts, its ports and protocols are given, and it has
-// at most so many combinations of them.
+// A service is in buckets if its addresses are hosts, its ports and protocols are given, and it has
+// at most this many combinations.
 #define VIPS_OF_SERVICE 256
 // All combinations of a family; services that would exceed it are not in lines.
 #define VIPS_MAX 4096
