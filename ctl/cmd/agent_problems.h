@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is wrong with the agent of an instance, or with what waits for one: for weir status and weir
-// doctor.
+// Problems of the agent of an instance, or of work that waits for an agent: for weir status and
+// weir doctor.
 //
 // An agent that has ended is a problem if it is missed: the instance has host names, feeds or
 // checks, or the agent followed a file. Where none has run, names and lists are one if they are

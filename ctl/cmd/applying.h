@@ -4,8 +4,8 @@
 
 #include "ctl/cmd/command.h"
 
-// What `weir apply FILE` does without further options, or with --unattended, with its report. Takes
-// --resolver and --resolver-timeout from args.
+// Does the work of `weir apply FILE` without further options, or with --unattended, with its
+// report. Takes --resolver and --resolver-timeout from args.
 int applying_file(struct context *ctx, const struct args *args, const char *path, bool unattended,
 		  struct err *err);
 // The same with an accepted revision, as `weir rollback REVISION`.

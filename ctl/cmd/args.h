@@ -32,7 +32,7 @@ struct args_given {
 struct args {
 	VEC(const char *) words; // arguments that are not options
 	VEC(struct args_given) given;
-	const struct args_option *tables[2]; // of the command, of all commands
+	const struct args_option *tables[2]; // options of the command, of all commands
 	const struct args_foreign *foreign;  // the last one has no name; NULL: no list
 	const char *command;                 // its name, for hints; NULL: not known yet
 };
@@ -48,7 +48,7 @@ bool args_knows(const struct args *args, const char *name);
 // The option must be in one of the tables. args_value returns the last value given, or NULL.
 bool args_has(const struct args *args, const char *name);
 const char *args_value(const struct args *args, const char *name);
-// The value, or else that of a variable of the environment; NULL: neither is there.
+// The value, or else the value of an environment variable; NULL: neither is set.
 const char *args_value_or(const struct args *args, const char *name, const char *variable);
 size_t args_values(const struct args *args, const char *name, const char **ret, size_t max);
 

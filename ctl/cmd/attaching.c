@@ -30,7 +30,7 @@ int attaching_mode(const char *text, enum attach_mode *ret, struct err *err)
 	return err_input(err, "invalid mode '%s': auto, native or generic", text);
 }
 
-// What applies to packets of the interface; nothing without a policy.
+// Reports what applies to packets of the interface; nothing without a policy.
 static const char *reach_words(const struct bringup *b, uint32_t number, bool *ret_holds)
 {
 	struct reach reach;
@@ -121,7 +121,7 @@ static void warn_egress(struct context *ctx, const char *ifname)
 			log_warning("%s (%s)", one->text, one->mend);
 }
 
-// For `weir restore`. The interface is attached all the same.
+// For `weir restore`. The interface is still attached.
 static void remember(const char *instance, const char *ifname, enum attach_mode mode)
 {
 	struct err why = {0};

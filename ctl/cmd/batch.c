@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir batch: commands from a file or a pipe, all in one commit or each as it comes.
+// weir batch: runs commands from a file or a pipe, all in one commit or each as it is read.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ static int change(struct batch *b, struct batch_errors *errors, struct store **r
 
 struct batch_sums {
 	struct records_change change;
-	size_t left; // commands that left something in force
+	size_t left; // commands that left an address blocked
 	bool fleeting;
 };
 

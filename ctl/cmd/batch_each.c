@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Each line is a batch of its own. Plain ones that wait together are applied as one, which takes
-// the lock and writes the journal once; if that fails, each is tried for itself, so that an answer
-// is that of its line.
+// Each line is a separate batch. Plain lines that are waiting at the same time are applied as one,
+// which takes the lock and writes the journal once. If that fails, each is tried separately, so
+// that each answer belongs to its line.
 #include "ctl/cmd/batch_each.h"
 
 #include <errno.h>
@@ -274,7 +274,7 @@ static void forget_lines(struct each *e, size_t bytes)
 	memmove(e->text.at, e->text.at + bytes, e->text.n);
 }
 
-// Of all that waits at this moment, the first lines.
+// The first of the lines that are waiting now.
 static void answer_waiting(struct each *e)
 {
 	size_t bytes = take_lines(e);

@@ -6,7 +6,7 @@
 #include "ctl/cmd/blocking.h"
 #include "ctl/cmd/unblocking.h"
 
-// What a line may begin with.
+// Commands of a line.
 struct batch_verb {
 	const struct command *command;
 	bool removes, allow;
@@ -39,7 +39,7 @@ struct batch {
 };
 
 void batch_free(struct batch *b);
-// Reads one line, unless it is blank. Errors of lines are told, here and below.
+// Reads one line, unless it is blank. Errors of lines are reported, here and below.
 void batch_read_line(struct batch *b, const char *line, size_t len, unsigned number);
 // Resolves names, and refuses what must not be blocked.
 void batch_check(struct batch *b);

@@ -34,8 +34,8 @@ static void report(struct context *ctx, const struct blocking *r, const struct s
 		out_line(o, "%s", text_get(&line));
 }
 
-// What the lock need not be held for: a list of which little has changed costs much more to compare
-// than to change. NULL: the lock is needed after all, or something is wrong, which is found then.
+// Compares a list before the lock is taken: if little has changed, comparing costs much more than
+// changing. NULL: the lock is needed after all, or there is an error, which is then found.
 static struct store *draft_list(const struct context *ctx, struct blocking *r)
 {
 	CLEANUP_STORE struct store *draft = NULL;

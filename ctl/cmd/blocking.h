@@ -33,8 +33,8 @@ int blocking_read(const struct context *ctx, const struct args *args, bool allow
 		  struct blocking *ret, struct err *err);
 // Does it block what the user has not written, by host names or --group?
 bool blocking_extends(const struct blocking *r);
-// Collects the addresses that must not be blocked: for what is not written (`names`) the peers of
-// all logins as well. If that fails, blocking is refused without force.
+// Collects the addresses that must not be blocked; if the command has names or the like (`names`),
+// also the peers of all logins. If that fails, blocking is refused without force.
 int blocking_guard(const struct context *ctx, const struct blocking *r, bool names, bool force,
 		   struct guard *ret, struct err *err);
 // Asks for the names, and leaves out answers that must not be blocked.

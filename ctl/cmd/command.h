@@ -13,7 +13,7 @@
 #define WEIR_VERSION "0.1"
 #endif
 
-// What all commands share; filled by main.
+// State that all commands share; set by main.
 struct context {
 	const char *instance; // -n, "main" by default
 	const char *netns;    // -N as given; NULL: not entered
@@ -28,7 +28,7 @@ struct context {
 	struct out *out;
 };
 
-// Of commands that print tables.
+// Option of commands that print tables.
 #define OPTION_WIDE_TABLES                                                               \
 	{                                                                                \
 		.name = "wide", .help = "do not fit tables to the width of the terminal" \
@@ -45,13 +45,13 @@ struct command {
 	int (*run)(struct context *ctx, const struct args *args, struct err *err);
 };
 
-// Of all commands; the last one has no name.
+// Options of all commands; the last one has no name.
 extern const struct args_option global_options[];
 // In the order of `weir help`; ended by NULL.
 extern const struct command *const commands[];
 // The title of the group that begins with this command, for people; NULL: none begins.
 const char *commands_group(const struct command *c);
-// What to write instead of a command that similar tools have; NULL: not known.
+// The replacement for a command of similar tools; NULL: not known.
 const char *commands_foreign(const char *word);
 
 extern const struct command cmd_attach, cmd_detach, cmd_restore, cmd_forget, cmd_block, cmd_unblock,

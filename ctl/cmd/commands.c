@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The list of commands, in the order of `weir help`, and the options of all of them.
+// The list of commands, in the order of `weir help`, and the options of all commands.
 #include "ctl/cmd/command.h"
 
 #include <stddef.h>

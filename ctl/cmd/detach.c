@@ -39,7 +39,7 @@ static void report_one(struct context *ctx, const struct device *d, bool was_the
 		out_line(ctx->out, "%s", text_get(&line));
 }
 
-// It is detached all the same. name NULL: all. One warning says enough: *told.
+// It is still detached. name NULL: all. One warning is enough: *told.
 static void forget_attached(const char *instance, const char *name, bool *told)
 {
 	struct err why = {0};

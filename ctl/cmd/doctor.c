@@ -221,7 +221,7 @@ static void check_services(struct doctor *d)
 	check_egress(d, &p);
 }
 
-// What weir status has alarms for, with the commands apart.
+// The alarms of weir status, with their commands in a separate field.
 static void check_agent(struct doctor *d)
 {
 	CLEANUP_POOL struct pool p = {.lock = -1};
@@ -292,7 +292,8 @@ static void check_queues(struct doctor *d, const struct link *link, const struct
 	find(d, NOTE, link->name, mend, "has only one queue: one CPU processes all packets");
 }
 
-// What an attach does not report, or would. In use, a driver that loses packets is a problem.
+// Findings that an attach does not report, or would report. In use, a driver that loses packets is
+// a problem.
 static void check_native(struct doctor *d, const struct link *link)
 {
 	CLEANUP_ADVICES struct advices advices = {0};

@@ -4,6 +4,6 @@
 
 #include "ctl/cmd/out.h"
 
-// What net/driver.h has of each driver: a row in text, an object in JSON. docs/kernels.md has the
+// Prints the table of net/driver.h: a row or a JSON object for each driver. docs/kernels.md has the
 // same cells.
 void doctor_drivers(struct out *o);

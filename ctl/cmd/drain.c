@@ -15,10 +15,10 @@
 #define QUIET_MS     10000 // --wait returns after this time without a packet
 #define QUIET_MAX_MS (24ull * 3600 * 1000)
 #define POLL_MS      500
-#define NAMES_MAX    3 // of backends in a message
+#define NAMES_MAX    3 // number of backends in a message
 #define FOR_MAX      (366ull * 24 * 3600 * 1000)
 
-// What a command sets in each of its backends.
+// The change that a command makes in each of its backends.
 struct setting {
 	uint8_t state;
 	bool weighed, clear;
@@ -31,7 +31,7 @@ struct done {
 	size_t changed;      // backends
 	size_t slots;        // whose owner changed
 	bool revived;        // a backend had the override 'down' and no longer has it
-	enum lb_flows flows; // of the service for which it matters most
+	enum lb_flows flows; // name of the most affected service
 };
 
 // Does it end the new flows to a backend?
@@ -79,7 +79,7 @@ static bool is_kept(const struct pool *p, const struct pool_target *t, enum lb_f
 	return kept[t->member - s->first_member];
 }
 
-// What no command lifts: the backend is up for commands, not for its checks.
+// No command can change this: the backend is up by command, but not by its checks.
 static void report_sick(const struct context *ctx, const struct pool *p,
 			const struct pool_targets *targets)
 {

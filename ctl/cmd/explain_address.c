@@ -15,7 +15,7 @@ struct address_side {
 	const struct record *overlay; // NULL: the overlay does not decide
 	size_t rule;                  // n_rules: no rule decides
 	size_t reached;               // rules before this one are tried
-	size_t before;                // of them, rules that decide some packets
+	size_t before;                // number of rules that decide only some packets
 };
 
 struct address_view {

@@ -14,7 +14,7 @@
 
 #define LABELS 3
 
-// What a number of a document becomes.
+// A number of a document as a metric.
 enum form {
 	PLAIN,
 	OF_MS, // milliseconds, shown as seconds

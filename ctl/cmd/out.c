@@ -17,8 +17,9 @@
 
 #define SCHEMA 1 // rises when a key goes or means something else; more keys are no reason
 
-// What out_bold and its like put into a line. They become the terminal's sequences when the line is
-// printed; nothing else in a line may steer the terminal, so that foreign text cannot.
+// Marks that out_bold and similar functions put into a line. They become the terminal's sequences
+// when the line is printed; no other character of a line may control the terminal, so that foreign
+// text cannot.
 #define MARK_BOLD   "\001"
 #define MARK_RED    "\002"
 #define MARK_PLAIN  "\003"
@@ -27,9 +28,9 @@
 #define CLEAR       "\033[H\033[J"
 
 #define GAP         2 // blanks between two columns
-#define INDENT      4 // of a line that continues the one above
+#define INDENT      4 // indentation of a line that continues the previous one
 #define ELLIPSIS    "\u2026"
-#define BLOCK_ROWS  500   // of a long table: printed together, with the same width of columns
+#define BLOCK_ROWS  500   // rows of a long table that are printed together
 #define BLOCK_BYTES 65536 // of a document with a long table
 
 struct column {
@@ -41,7 +42,7 @@ struct column {
 
 struct cell {
 	size_t row, column;
-	size_t at, width; // of its text in out.words, and in columns of the screen
+	size_t at, width; // length of its text in out.words, and in columns of the screen
 	enum out_color color;
 };
 
@@ -142,7 +143,7 @@ static void write_all(struct out *o, const struct text *t)
 		o->failed = true;
 }
 
-// What is written of the document so far.
+// The part of the document that is already written.
 static void print_part(struct out *o)
 {
 	if (o->taken)
@@ -347,7 +348,7 @@ static void set_json(void *out, const char *key, const struct json *value)
 	out_set_json(out, key, value);
 }
 
-// Of objects and arrays; deeper than a document may be it is left out.
+// Depth of objects and arrays; deeper ones than a document can have are left out.
 static void set_json_tree(struct out *o, const char *key, const struct json *value, bool object)
 {
 	if (!o->json || o->writer.depth == JSON_WRITE_DEPTH)
@@ -404,7 +405,7 @@ void out_long_table(struct out *o, const char *key)
 
 static void print_rows(struct out *o);
 
-// Ends the row before, and prints what is complete of a long table.
+// Ends the previous row, and prints the complete rows of a long table.
 static void end_row(struct out *o)
 {
 	close_to(o, o->table);
@@ -514,7 +515,7 @@ static void fold(struct out *o)
 	}
 }
 
-// The first `width` columns of a text, the last of them an ellipsis.
+// The first `width` columns of a text, the last one an ellipsis.
 static void add_cut(struct text *line, const char *text, size_t width)
 {
 	const char *end = text;

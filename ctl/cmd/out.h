@@ -40,8 +40,8 @@ void out_fit(struct out *o, size_t columns);
 // nor do the marks of out_bold() and its like.
 size_t out_width(const char *text);
 
-// One line. What could steer the terminal (text_shown) is printed as '?', line breaks too; JSON
-// escapes it.
+// Prints one line. Characters that control the terminal (text_shown), also line breaks, are printed
+// as '?'; JSON escapes them.
 __attribute__((format(printf, 2, 3))) void out_line(struct out *o, const char *fmt, ...);
 // One line "HEAD TAIL", or two where that is wider than the terminal (out_fit).
 void out_folded(struct out *o, const char *head, const char *tail);
@@ -83,7 +83,7 @@ enum out_color { OUT_NO_COLOR, OUT_GREEN, OUT_RED, OUT_YELLOW };
 void out_tint(struct out *o, enum out_color color);
 void out_table_end(struct out *o);
 
-// Where only one document may be printed a line (weir -j watch): prints it and begins anew.
+// For one document per line (weir -j watch): prints the document and begins a new one.
 void out_next_document(struct out *o);
 
 // Emphasis in text on a terminal: "" otherwise. Green passes, red drops and alarms, yellow warns.

@@ -122,7 +122,7 @@ static void report_asked(struct context *ctx, const struct refresh_name *one)
 		out_set_string(o, "kept", kept_where(one));
 }
 
-// No name server was asked: what is known of the last answer.
+// Prints the last answers, without querying a name server.
 static void report_listed(struct context *ctx, const struct refresh_name *one)
 {
 	uint64_t now_s = (uint64_t)time(NULL);
@@ -241,7 +241,7 @@ static void note_answers(const struct context *ctx, const struct refresh *r)
 		log_warning("%s: weir status shows older answers", why.text);
 }
 
-// What is refused to the entries does not hold up the policy, and the other way round.
+// A failure of the entries does not delay the policy, and vice versa.
 static int ask(struct context *ctx, const struct args *args, unsigned where, struct refresh *r,
 	       struct refusals *refused, struct err *err)
 {

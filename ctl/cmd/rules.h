@@ -8,7 +8,7 @@
 
 // Names the rules of the active policy from its record (candidate_name); the caller frees it.
 // Returns 0; -ENOENT without err set if no policy is active; else -errno with err set. addresses:
-// those of its lists are asked for, too.
+// also get the addresses of its lists.
 int rules_load(const struct instance *i, bool addresses, struct candidate **ret, struct err *err);
 // Prints the table "rules": place, rule, packets, bytes. Without an active policy it prints
 // nothing.

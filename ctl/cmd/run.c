@@ -30,7 +30,7 @@ static int look_for_ifaces(struct context *ctx, bool *ret_any, struct err *err)
 	return 0;
 }
 
-// A policy that cannot be applied is no reason to leave an instance alone that is attached already.
+// An instance that is already attached gets its agent even if the policy cannot be applied.
 static int apply_file(struct context *ctx, const struct args *args, struct agent *a,
 		      struct err *err)
 {
@@ -53,7 +53,7 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 	return 0;
 }
 
-// What the apply has reported is printed now, with -j as a document of its own.
+// Prints the report of the apply now, with -j as a separate document.
 static void print_start(struct context *ctx, const struct agent *a)
 {
 	if (ctx->json && !a->policy_was_absent)

@@ -48,7 +48,7 @@ void service_health_open(const char *instance, struct service_health *ret)
 	*ret = (struct service_health){.now_ms = health_now_ms()};
 	presence_read(instance, &agent);
 	ret->agent = agent.runs && !agent.late_ms;
-	health_file_read(instance, &ret->records, NULL); // damaged: the agent tells
+	health_file_read(instance, &ret->records, NULL); // damaged: the agent reports it
 }
 
 void service_health_close(struct service_health *h)
@@ -236,7 +236,7 @@ void service_show_counters(struct out *o, const struct service_counter *c)
 	out_table_end(o);
 }
 
-// What checks say of a backend; "" before the first one has ended, and without an agent.
+// The result of a backend's checks; "" before the end of the first one, and without an agent.
 static const char *health_of(const struct service_health *h, const struct lb_service *s,
 			     const struct lb_member *m)
 {

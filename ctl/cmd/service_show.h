@@ -17,7 +17,7 @@ enum backend_state service_state(const struct lb_member *m, bool kept);
 // it yet), "up, weight override" or "drain, not in the policy".
 void service_add_state(struct text *t, const struct lb_member *m, bool kept, uint64_t wall_s);
 
-// What the agent knows of the backends.
+// The agent's state of the backends.
 struct service_health {
 	bool agent; // it runs
 	struct health_records records;

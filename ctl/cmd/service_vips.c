@@ -11,7 +11,7 @@
 
 #define SHOWN 8 // items of a list in the text
 
-// A list: SHOWN items in the text, all of them in JSON.
+// A list: SHOWN items in the text, all in JSON.
 struct vip_list {
 	struct out *o;
 	struct text *line;

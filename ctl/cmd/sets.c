@@ -63,7 +63,7 @@ static uint64_t until_of(const struct opened_set *o, const struct intent *intent
 	return o->set->expire_ms ? clock_after_ms(&o->clock, o->set->expire_ms) : UINT64_MAX;
 }
 
-// What a line of a list may say, and an address of a set cannot have.
+// Options of a list line that an address of a set cannot have.
 static int check_line(const struct item *item, struct err *err)
 {
 	const char *what = item->note ? "note" : item->to || item->both ? "direction" : NULL;

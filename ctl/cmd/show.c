@@ -195,7 +195,7 @@ int show_open_in(const char *instance, struct out *o, struct err *err)
 	return code ? code : show_open(i, 0, o, err);
 }
 
-// "origin ids", after what is there.
+// Appends "origin ids".
 static void add_word(struct text *t, size_t begin, const char *label, const char *word)
 {
 	if (!word[0])

@@ -21,9 +21,9 @@ uint64_t show_left_s(const struct clock *c, uint64_t until_s);
 // "02:13", with the date if it is not today.
 void show_time(struct text *t, uint64_t wall_s, uint64_t now_s);
 // Adds the interfaces that run Weir now, asked of the kernel: "eth0 eth1", "no interface"; also as
-// array "interfaces" of the open object, and as "open" those of the instance that do not run it. If
-// there are such, or if none runs it, ERR_REFUSED with a hint; -errno if the kernel cannot be
-// asked.
+// array "interfaces" of the open object, and as "open" the interfaces of the instance that do not
+// run it. If there are such, or if none runs it, ERR_REFUSED with a hint; -errno if the kernel
+// cannot be asked.
 int show_interfaces(struct text *t, const struct instance *i, struct out *o, struct err *err);
 // The same of what has been read.
 int show_devices(struct text *t, const struct devices *all, struct out *o, struct err *err);
@@ -33,7 +33,7 @@ int show_open(const struct instance *i, uint32_t number, struct out *o, struct e
 int show_open_in(const char *instance, struct out *o, struct err *err);
 // "network namespace blue, as eth0": where a device was moved to.
 void show_moved(struct text *t, const struct device *d);
-// Who changes something now: the agent, or the login (session_describe).
+// The author of a change made now: the agent, or the login (session_describe).
 void show_author(const struct context *ctx, char *buf, size_t size);
 // The owner of an entry: "x.com, 'abuse 4711'".
 void show_owner(struct text *t, const struct owner *h);

@@ -8,7 +8,7 @@
 
 struct status_names {
 	uint64_t names, failing;
-	uint64_t oldest_s; // of the answers: wall clock, UINT64_MAX: of none
+	uint64_t oldest_s; // time of the answers: wall clock; UINT64_MAX: no answer
 	uint64_t next_s;   // wall clock: when the agent asks for the next one; 0: not known
 	bool followed;     // by the agent
 	bool unknown;      // the records cannot be read now

@@ -136,8 +136,8 @@ static void collect(const struct unblocking *r, const struct store *b, struct me
 	}
 }
 
-// What still covers an address after the change: rather something of the same origin, else the
-// widest.
+// Finds the entry that still covers an address after the change: preferably of the same origin,
+// else the widest.
 struct cover {
 	const struct unblocking *request;
 	const struct store *store;
@@ -160,9 +160,9 @@ static void see_record(void *ctx, const struct record *record)
 	c->same_origin = same;
 }
 
-// Is it a failure that an address stays blocked? Who names an origin gives back what that holds,
-// and others may hold on. Who names none wants the address free: a failure is that he had no claim
-// to give back, or that another one of his own is left.
+// Is it a failure that an address stays blocked? A command with an origin removes the references of
+// that origin, and others may remain. A command without one should free the address: it fails if it
+// removed no reference, or if the user has another one.
 static bool disappoints(const struct unblocking *r, const struct meant *meant,
 			const struct cover *c)
 {
@@ -232,7 +232,7 @@ static int load(const struct unblocking *r, struct store *store, struct err *err
 	return store_load_all(store, err);
 }
 
-// What may still apply to an address afterwards.
+// Entries that may still apply to an address afterwards.
 static int load_covering(const struct meant_list *meant, struct store *store, struct err *err)
 {
 	CLEANUP_VEC VEC(struct prefix) prefixes = {0};
@@ -260,7 +260,7 @@ int unblocking_record(struct unblocking *r, struct store *store, struct err *err
 	return 0;
 }
 
-// What was removed, in the words of the command line.
+// The removed items, in the words of the command line.
 static void add_what(struct text *t, const struct unblocking *r)
 {
 	const struct item *item = r->targets.items.items.at;

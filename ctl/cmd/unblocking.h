@@ -7,7 +7,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/control/targets.h"
 
-// What is to be taken away.
+// The references to remove.
 enum scope {
 	SCOPE_TARGETS,   // what was named
 	SCOPE_LIST,      // all of --sync NAME
@@ -36,7 +36,7 @@ struct unblocking {
 void unblocking_free(struct unblocking *r);
 // Options and targets; args outlives *ret, which is zero. Invalid lines: overlay_report_errors.
 int unblocking_read(const struct args *args, bool allow, struct unblocking *ret, struct err *err);
-// Loads and changes the records; collects what is left. 0 or -errno with err set.
+// Loads and changes the records; collects entries that remain. 0 or -errno with err set.
 int unblocking_record(struct unblocking *r, struct store *store, struct err *err);
 // Adds "unblocked 203.0.113.7 of origin ids". The values go to the open object.
 void unblocking_describe(struct text *line, const struct unblocking *r, struct out *o);

@@ -19,7 +19,7 @@
 
 // ---- the root program on a device ---------------------------------------------------------------
 
-// What attach_shared() and attach_alone() need.
+// Input of attach_shared() and attach_alone().
 struct root_attach {
 	const struct instance *instance;
 	uint32_t number, ifindex;

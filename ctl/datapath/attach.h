@@ -6,12 +6,12 @@
 //   1. The interface must exist and be Ethernet.
 //   2. Open or make the instance. A new one gets the accepted policy and the overlay, committed,
 //      before it becomes visible. Unless our program is on the interface already, a test program
-//      tells whether the login would be cut off there (control/gate).
+//      finds out whether the login would be cut off there (control/gate).
 //   3. Interface table: attaching. The number goes into the table that packets read.
 //   4. If our program is on the interface already (a command was killed after 5), continue with 6.
 //   5. Attach: through libxdp if the instance shares interfaces, else held by a link, in native
 //      mode; in mode auto then the same in generic mode, with the reasons in the notice.
-//   6. Ask the kernel what is there. Interface table: attached, with mode, program and form.
+//   6. Ask the kernel for its programs. Interface table: attached, with mode, program and form.
 //
 // So no packet meets the program before its entries. If a step fails, our program is detached, the
 // number is freed, and an instance that was made for it is removed. A foreign program is never
@@ -31,14 +31,14 @@
 #include "ctl/datapath/instance.h"
 
 struct attach_result {
-	uint32_t number; // of the interface in the instance
+	uint32_t number; // number of the interface in the instance
 	bool changed;    // false: it was attached already
 	enum iface_mode mode;
 	bool shared;              // under libxdp's dispatcher
 	char notice[HOOK_NOTICE]; // why not native, why not shared; "": no notice
 };
 
-// Gives a device its number in the instance before it is attached, so that policies can be told
+// Gives a device its number in the instance before it is attached, so that policies can learn it
 // first. A failed attach_interface() frees the number. A device keeps its number under every name;
 // a new device gets the number of the one that had its name.
 int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,

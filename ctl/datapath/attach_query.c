@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds out which programs are on an interface, and which of them is ours.
+// Finds out which programs are on an interface, and which one is ours.
 #include "ctl/datapath/attach_query.h"
 
 #include <errno.h>
@@ -75,7 +75,7 @@ static int add_shared(struct xdp_multiprog *mp, uint32_t progs_id, struct attach
 	if (list->shared)
 		return 0;
 	// libxdp takes a program whose BTF it cannot read for a dispatcher without programs. A
-	// dispatcher always has one, so it is a program alone; ours can be recognised.
+	// dispatcher always has one, so this is the only program; ours can be recognised.
 	code = add_program(list->link_prog_id, progs_id, list);
 	return code || attached_ours(list) ? code : -EIO;
 }
@@ -90,8 +90,8 @@ static int next_fd(void)
 }
 
 // libxdp 1.3 leaves the first descriptor open that it opens, which is `first`, and a process that
-// queries often would run out of them. This process has one thread: nothing else can have got that
-// number meanwhile.
+// queries often would run out of them. This process has one thread: no other descriptor can have
+// got that number in the meantime.
 static void close_forgotten(int first)
 {
 	if (first >= 0 && fcntl(first, F_GETFD) >= 0)

@@ -10,7 +10,7 @@
 
 // Detaches our program, and no other, from the device of this interface, whatever its name and
 // network namespace are now. It is not an error if the device or the program no longer exists:
-// *ret_was_there tells.
+// *ret_was_there is then false.
 int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there, struct err *err);
 
 // Detaches every root program of the instance that is pinned below FOLDER (any layout version): by

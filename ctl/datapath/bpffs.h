@@ -6,9 +6,9 @@
 // array. So bpffs_ready() refuses if an ancestor of the process, in another mount namespace, sees
 // another BPF file system. `weir -N` enters the network namespace only.
 //
-// A container sees no ancestors outside of it, and a BPF file system that it mounts ends with it.
-// So nothing is mounted in another PID namespace than the initial one: a container gets the file
-// system of the host.
+// A container sees no ancestors outside, and a BPF file system that it mounts ends with the
+// container. So nothing is mounted in another PID namespace than the initial one: a container gets
+// the file system of the host.
 #pragma once
 
 #include <stdbool.h>

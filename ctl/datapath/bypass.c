@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Writes the end of a bypass for each interface, and the latest of them, which programs test first.
+// Writes the end of a bypass for each interface, and the latest end, which programs test first.
 #include "ctl/datapath/bypass.h"
 
 static uint64_t read_word(const __u64 *word)

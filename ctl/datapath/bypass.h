@@ -8,6 +8,6 @@
 #include "ctl/datapath/instance.h"
 
 // Everything passes on interface `number`, or on all with 0, until that jiffy (0: the bypass ends).
-// If two processes call it at once, each interface gets the end of one of them, and the programs
-// miss no end.
+// If two processes call it at once, each interface gets the end of either, and the programs miss no
+// end.
 void bypass_set(const struct instance *i, uint32_t number, uint64_t until);

@@ -83,7 +83,7 @@ int commit_read(const struct instance *i, struct commit_state *ret, struct err *
 	if (code || (code = instance_clock(i, &now, err)) ||
 	    (code = find_programs(i, &numbers, &state, err)))
 		return code;
-	// A trial of interfaces also ends when all of them are detached.
+	// A trial of interfaces also ends when all these interfaces are detached.
 	state.expired = state.deadline && (now.jiffies > state.deadline ||
 					   (commit_tries_interfaces(&state) && !state.brought));
 	state.in_force = state.expired ? state.previous : state.active;

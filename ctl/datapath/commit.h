@@ -2,10 +2,10 @@
 // Which generation is active, and the switch to another one: one store into progs[ACTIVE].
 //
 // A trial is a deadline in jiffies, knobs.deadline. The root program compares it for each packet
-// and takes progs[PREVIOUS] once it has expired, so the kernel ends a trial by itself. Each command
-// that writes then makes that permanent.
+// and takes progs[PREVIOUS] once it has expired, so the kernel ends a trial by itself. The next
+// command that writes makes that permanent.
 //
-// knobs.brought marks the interfaces that came with the running trial, by `apply --confirm` or by
+// knobs.brought marks the interfaces that the running trial attached, by `apply --confirm` or by
 // `attach --confirm`, which is a trial with the same policy in both elements of progs[]. The mark
 // is set before the program is attached. After the deadline everything passes on these interfaces:
 // the previous policy may hold on all interfaces, and must not cut off anyone there. The end of a
@@ -22,7 +22,7 @@ struct commit_state {
 	uint64_t deadline;         // jiffies64, end of the trial; 0: no trial
 	bool expired;              // packets meet `previous`
 	uint32_t in_force;         // the generation that packets meet; 0: it is not in bpffs
-	uint64_t brought;          // bit: number of an interface that came with the trial
+	uint64_t brought;          // bit: number of an interface that the trial attached
 };
 // Is it a trial of interfaces only, with the same policy before and after?
 bool commit_tries_interfaces(const struct commit_state *state);
@@ -46,7 +46,7 @@ int commit_switch(const struct instance *i, const struct generation *g, uint64_t
 // caller holds the lock and has called commit_recover; no trial is running. 0 or -errno with err
 // set.
 int commit_try_interfaces(const struct instance *i, uint64_t trial_ms, struct err *err);
-// The interface comes with the running trial: everything passes there after the deadline.
+// Marks an interface as attached by the running trial: all packets pass there after the deadline.
 void commit_bring(const struct instance *i, uint32_t number);
 // The interface is permanent, or detached.
 void commit_unbring(const struct instance *i, uint32_t number);
@@ -56,7 +56,7 @@ void commit_unbring(const struct instance *i, uint32_t number);
 int commit_confirm(const struct instance *i, struct err *err);
 
 // Makes the previous generation active, permanently, and ends a trial. The caller has detached the
-// interfaces that came with the trial: they would meet the policy again.
+// interfaces of the trial: their packets would meet the policy again.
 int commit_back(const struct instance *i, struct err *err);
 
 // Called first by commands that write: makes the end of an expired trial permanent, and removes the

@@ -11,8 +11,8 @@
 #include "ctl/base/text.h"
 
 // Inodes of the initial namespaces, the same since Linux 3.8 (PROC_PID_INIT_INO and
-// PROC_USER_INIT_INO of include/linux/proc_ns.h). Nothing else tells a container from the machine:
-// its root has all files and, if it is privileged, all capabilities.
+// PROC_USER_INIT_INO of include/linux/proc_ns.h). Nothing else distinguishes a container from the
+// machine: its root has all files and, if it is privileged, all capabilities.
 #define PID_INITIAL  0xEFFFFFFC
 #define USER_INITIAL 0xEFFFFFFD
 
@@ -34,7 +34,7 @@ uint64_t confined_lacks(uint64_t effective, uint64_t needed)
 	return effective & CONFINED_BIT(CAP_SYS_ADMIN) ? 0 : needed & ~effective;
 }
 
-// Of this process; false: the kernel does not tell.
+// Capabilities of this process; false: the kernel does not report them.
 static bool get_effective(uint64_t *ret)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -12,8 +12,8 @@ struct counters {
 	uint64_t tally[WEIR_TALLY_COUNT];
 };
 
-// Reads all counters. Those of an interface stay until another one gets its number. 0 or -errno
-// with err set.
+// Reads all counters. The counters of an interface are kept until another one gets its number. 0 or
+// -errno with err set.
 int counters_read(const struct instance *i, struct counters *ret, struct err *err);
 
 // Another interface gets this number: its counters begin at zero. 0 or -errno with err set.
@@ -25,11 +25,11 @@ struct counter counters_iface(const struct counters *c, uint32_t number, bool dr
 const char *reason_name(enum weir_reason reason); // "block-from"
 const char *reason_text(enum weir_reason reason); // what it means
 bool reason_drops(enum weir_reason reason);
-// Of a reason below WEIR_REASON_COUNT.
+// The verdict of a reason below WEIR_REASON_COUNT.
 enum weir_verdict reason_verdict(enum weir_reason reason);
 enum weir_group reason_group(enum weir_reason reason);
-// What decided, as explain names it ("default", "malformed") and as an expect line does; VIA_ANY:
-// it has no word there.
+// The group of the reason, as explain prints it ("default", "malformed") and as in an expect line;
+// VIA_ANY: no word there.
 const char *group_word(enum weir_group group);
 enum expect_via group_via(enum weir_group group);
 const char *tally_name(enum weir_tally tally); // "limit-pushed-out"

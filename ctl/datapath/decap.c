@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Attaches the decapsulating program like attach.c: through libxdp, or alone if the kernel refuses
-// that.
+// Attaches the decapsulating program like attach.c: through libxdp, or as the only program if the
+// kernel refuses that.
 #include "ctl/datapath/decap.h"
 
 #include <errno.h>
@@ -112,7 +112,7 @@ int decap_load(const struct decap_end *end, struct decap **ret, struct err *err)
 	return 0;
 }
 
-// What is attached
+// The attached program
 
 static bool find_ours(const struct attached_list *list, uint32_t *ret_id, struct decap_maps *ret)
 {
@@ -194,7 +194,7 @@ void decap_change_cleanup(struct decap_change *change)
 
 // Attaching
 
-// What attach_shared() and attach_alone() need.
+// Input of attach_shared() and attach_alone().
 struct decap_attach {
 	const struct decap *program;
 	uint32_t ifindex;

@@ -21,10 +21,10 @@ struct decap_result {
 	char notice[HOOK_NOTICE]; // why not native, why not shared; "": no notice
 };
 
-// Attaches the program, or tells the one that is attached the new `end`: no packet is lost in
-// between. AUTO takes native mode, else generic. An interface that carries another program is
-// refused, unless libxdp can share it. unfit: as of hook_attach. 0, or -errno with err set and the
-// interface as before.
+// Attaches the program, or gives the attached one the new `end`: no packet is lost in between. AUTO
+// takes native mode, else generic. An interface that carries another program is refused, unless
+// libxdp can share it. unfit: as of hook_attach. 0, or -errno with err set and the interface as
+// before.
 int decap_attach(const struct hook_target *target, const struct decap_end *end,
 		 enum attach_mode mode, const struct err *unfit, struct decap_result *ret,
 		 struct err *err);
@@ -36,8 +36,8 @@ int decap_detach(uint32_t ifindex, bool *ret_was_there, struct err *err);
 // decap_state_cleanup.
 int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err);
 
-// Which addresses and prefixes of this host were added and removed since the program was told; own
-// is sorted.
+// Addresses and prefixes of this host that were added and removed since the last update of the
+// program; own is sorted.
 struct decap_change {
 	struct prefix *added, *gone;
 	size_t n_added, n_gone;

@@ -187,7 +187,7 @@ static int table_write(const struct decap_table *t, size_t max, struct err *err)
 
 // Telling
 
-#define NETS_MAX (4 * DECAP_PREFIXES + 1) // of both kinds, old and new ones
+#define NETS_MAX (4 * DECAP_PREFIXES + 1) // entries of both kinds, old and new
 
 static size_t count_hosts(const struct decap_end *end)
 {

@@ -22,7 +22,7 @@ struct decap_end {
 
 struct decap_state {
 	bool there;
-	bool readable; // of this version of Weir: the rest is filled in
+	bool readable; // the program belongs to this version: the rest is set
 	enum iface_mode mode;
 	bool shared;
 	uint32_t prog_id;
@@ -53,7 +53,7 @@ void decap_maps_close(struct decap_maps *m);
 // Adds new addresses and prefixes before it removes old ones. 0 or -errno with err set.
 int decap_maps_tell(const struct decap_maps *m, const struct decap_end *end, struct err *err);
 int decap_maps_settings(const struct decap_maps *m, struct decap_settings *ret, struct err *err);
-// What the program was told, in the lists of ret, sorted. The caller frees them.
+// Reads the settings of the program into the sorted lists of ret, which the caller frees.
 int decap_maps_told(const struct decap_maps *m, struct decap_state *ret, struct err *err);
 // Summed over all CPUs.
 int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP_REASON_COUNT],

@@ -265,7 +265,7 @@ static bool has_index_alone(const struct device_view *v, uint32_t number)
 	return true;
 }
 
-// What is under libxdp's dispatcher, only libxdp tells.
+// Only libxdp reports the programs under its dispatcher.
 static bool is_as_stored(const struct device_view *v, uint32_t number)
 {
 	const struct iface *iface = &v->stored[number];

@@ -13,8 +13,8 @@
 //   table.
 //
 // Commands with the lock also write what they find (device_sync), so that the datapath knows a
-// device that came back under another index. A new device with the name of one that no longer
-// exists gets its number.
+// device that returned with another index. A new device with the name of one that no longer exists
+// gets its number.
 #pragma once
 
 #include <stddef.h>
@@ -44,22 +44,22 @@ struct device {
 // Asks the kernel. 0, or -errno with err set: the kernel does not tell.
 int device_read(const struct instance *i, uint32_t number, struct device *ret, struct err *err);
 
-// What rtnetlink shows of a device of this network namespace.
+// The state of a device in this network namespace, from rtnetlink.
 struct device_shown {
-	uint32_t ifindex, prog_id; // of its XDP program; 0: none
+	uint32_t ifindex, prog_id; // ID of its XDP program; 0: none
 	const char *name;
 };
 
 // The whole table. `shown`: all devices of this namespace, in the order of their ifindex. A device
-// that is alone with a program of ours and shows it under the index and name that the table has is
-// held: nothing else is asked about it. So the calls do not grow with the interfaces. All others
-// are read by device_read(); where that fails the device is DEVICE_UNKNOWN, as it was stored, and
-// *ret_why has the reason of the first. 0 or -errno with err set.
+// is held if its only program is ours and index and name are as in the table: no further request is
+// needed. So the calls do not grow with the interfaces. All others are read by device_read(); where
+// that fails the device is DEVICE_UNKNOWN, as it was stored, and *ret_why has the reason of the
+// first. 0 or -errno with err set.
 int device_read_all(const struct instance *i, const struct device_shown *shown, size_t n,
 		    struct device ret[WEIR_IFACES], struct err *ret_why, struct err *err);
 
-// Updates a stored element of the table with the present name and ifindex of the device. What the
-// kernel does not tell stays as it was stored.
+// Updates a stored element of the table with the present name and ifindex of the device. Values
+// that the kernel does not report stay unchanged.
 void device_refresh(const struct instance *i, uint32_t number, struct iface *iface);
 
 // The same for the table itself, and for the datapath, which knows interfaces by their ifindex:

@@ -16,6 +16,6 @@ int events_open(const struct instance *i, events_visit *visit, void *ctx, struct
 		struct err *err);
 // Enables events for the next three seconds and visits those that arrive within timeout_ms; to be
 // called repeatedly. If the process dies, the datapath stops writing events by itself. Number of
-// events, or -errno with err set; -EINTR when a signal came.
+// events, or -errno with err set; -EINTR after a signal.
 int events_poll(struct events *e, int timeout_ms, struct err *err);
 void events_close(struct events *e);

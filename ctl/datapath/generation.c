@@ -179,7 +179,7 @@ int generation_counters(const struct instance *i, uint8_t ret_used[WEIR_RULE_COU
 
 		code = bpffs_get(folder, part_name(PART_RULES), &rules, err);
 		if (code ==
-		    -ENOENT) // a killed command pinned a part of it: it is in no program array
+		    -ENOENT) // a killed command pinned only a part: it is in no program array
 			continue;
 		if (code || (code = mark_counters(rules, ret_used, err)))
 			return code;

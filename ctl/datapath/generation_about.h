@@ -18,7 +18,7 @@ struct generation_about_set { // a dynamic set, in the order of the set numbers
 
 struct generation_about {
 	char revision[16]; // "" for the empty policy
-	// A sum of what the policy text does not contain; "" until all of it is in force.
+	// A sum of the inputs besides the policy text; "" until the whole policy is in effect.
 	char made_of[24];
 	char path[256];
 	char by[160];
@@ -42,7 +42,7 @@ int generation_pin_about(const char *generation_folder, const struct generation_
 			 struct err *err);
 int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,
 			  struct err *err);
-// Stores the sum, once all of the policy is in force: by it another apply recognises that nothing
-// has changed. 0 or -errno with err set.
+// Stores the sum after the whole policy is in effect: another apply compares it to find out whether
+// anything has changed. 0 or -errno with err set.
 int generation_finish(const struct instance *i, uint32_t number, const char *made_of,
 		      struct err *err);

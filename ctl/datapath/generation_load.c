@@ -72,7 +72,7 @@ static bool has_short(const struct image *image, const struct generation_options
 	return !options->general_only && !image->config.always;
 }
 
-// The code for what is not set is dead.
+// Code for unset features is dead.
 static void mark_tables(struct markers *m, const struct tables *t)
 {
 	for (int c = 0; c < TABLE_CONSTANTS; c++) {
@@ -98,7 +98,7 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_MODES, image->config.modes);
 	markers_number(m, MARK_ANSWERS, image->config.answers);
 	markers_number(m, MARK_ESTABLISHED, options->conntrack);
-	// Those of the balancer stay so without services.
+	// The maps of the balancer stay so without services.
 	for (enum marker_number n = MARK_SERVICES; n <= MARK_BACKENDS_N; n++)
 		markers_number(m, n, 0);
 	markers_address(m, MARK_IFCLASS, "ifclass", 0);
@@ -281,7 +281,7 @@ static void destroy(struct policy_bpf **skel)
 	policy_bpf__destroy(*skel);
 }
 
-// The programs of a policy, loaded; what a second one without the short program begins anew.
+// The loaded programs of a policy: the state that a second load without the short program replaces.
 struct attempt {
 	struct policy_bpf *skel;
 	struct markers markers;

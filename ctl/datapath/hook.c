@@ -72,7 +72,7 @@ static int hint_removal(const char *name, const struct attached_list *there, str
 		return err_hint(err, "remove it first: weir decap %s --off", name);
 	if (there->shared)
 		return err_hint(err, "remove it first: xdp-loader unload -a %s", name);
-	if (!link) // "xdp" alone would mean native mode, wherever the driver knows it
+	if (!link) // "xdp" without a suffix would mean native mode, if the driver has it
 		return err_hint(err, "remove it first: ip link set dev %s %s off", name,
 				there->mode == IFACE_GENERIC ? "xdpgeneric" : "xdp");
 	if (find_instance(there->link_prog_id, instance))
@@ -99,7 +99,7 @@ static int occupied(const struct hook_target *target, const struct hook_program 
 	return hint_removal(target->name, there, err);
 }
 
-// What the kernel says may name a limit, the reason also the command that fixes it.
+// The kernel's message may name a limit; the reason also has the command that fixes it.
 static int attach_failed(const struct hook_target *target, enum iface_mode mode, int code,
 			 struct err *err)
 {
@@ -128,7 +128,7 @@ static void notice_alone(const struct hook_target *target, const char *why,
 		 target->name, why);
 }
 
-// Where the kernel refuses the dispatcher, libxdp attaches a program alone and reports success.
+// If the kernel refuses the dispatcher, libxdp attaches the program without it and reports success.
 static void notice_fallback(const struct hook_target *target, char notice[HOOK_NOTICE])
 {
 	struct attached_list there;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The XDP hook of an interface: attaches and detaches any program, under libxdp's dispatcher or
-// alone.
+// The XDP hook of an interface: attaches and detaches any program, under libxdp's dispatcher or as
+// the only one.
 #pragma once
 
 #include <stdint.h>
@@ -33,10 +33,10 @@ struct hook_program {
 #define HOOK_NOTICE 1280
 #define HOOK_REASON 320 // bytes of struct hook_target's reason
 
-// Attaches the program, the same for all: in native mode through libxdp's dispatcher, else alone
-// unless another program is there; in mode auto then in generic mode, likewise. unfit: why native
-// mode does not work here although the driver accepts it; NULL: it does. notice: why not native,
-// why not shared; "": no notice. 0, or -errno with err set (ERR_REFUSED: another program is there).
+// Attaches any program: in native mode through libxdp's dispatcher, else as the only program unless
+// there is another; in mode auto then in generic mode, in the same way. unfit: why native mode does
+// not work here although the driver accepts it; NULL: it does. notice: why not native, why not
+// shared; "": no notice. 0, or -errno with err set (ERR_REFUSED: another program is there).
 int hook_attach(const struct hook_target *target, enum attach_mode mode, const struct err *unfit,
 		const struct hook_program *program, char notice[HOOK_NOTICE], struct err *err);
 

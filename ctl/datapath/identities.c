@@ -48,7 +48,7 @@ static int read_all(const struct instance *i, struct identity_counters *ret)
 		return code;
 	keys = mem_zalloc(n, sizeof(*keys));
 	indexes = mem_zalloc(n, sizeof(*indexes));
-	// ENOENT: that was the last of them.
+	// ENOENT: that was the last one.
 	if (bpf_map_lookup_batch(i->identities, NULL, &next, keys, indexes, &n, NULL) &&
 	    errno != ENOENT)
 		return -errno;

@@ -21,10 +21,10 @@ struct identity_counters {
 	size_t n, cap;
 };
 
-// What an image changes in the pinned maps.
+// The changes of an image in the pinned maps.
 struct identities {
 	struct identity_counters gone;  // that no generation uses
-	struct identity_counters fresh; // of identities that had no counter
+	struct identity_counters fresh; // keys of identities that had no counter
 };
 void identities_free(struct identities *ids);
 

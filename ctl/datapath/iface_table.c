@@ -121,8 +121,8 @@ static int find_hash(const struct iface_keys *keys, uint32_t table, uint64_t *re
 }
 
 // Waits until no packet is processed that has read the hash before the last change, and so may read
-// the other table: the kernel waits for an RCU grace period. Without membarrier() a sleep has to
-// do: no program runs for so long.
+// the other table: the kernel waits for an RCU grace period. Without membarrier(), sleeping is
+// enough: no program runs for that long.
 static void wait_for_readers(void)
 {
 	const struct timespec long_enough = {.tv_nsec = 20000000};

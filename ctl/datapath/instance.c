@@ -40,10 +40,10 @@ enum object_size {
 
 static const struct instance_object {
 	const char *file; // in bpffs
-	size_t offset;    // of its descriptor in struct instance
+	size_t offset;    // offset of its descriptor in struct instance
 	const char *map;  // its name in programs; NULL: no program has it
 	enum object_size size;
-	enum bpf_map_type type; // of a map that no program has; 0: it is a program
+	enum bpf_map_type type; // type of a map that no program has; 0: it is a program
 	uint32_t key_size, value_size, max_entries;
 } objects[] = {
 #define X(member, name, ...) \
@@ -271,8 +271,8 @@ static void hint_instances(struct err *err)
 	text_free(&names);
 }
 
-// The value of another version may be of another size, and the kernel writes all of it. Its first
-// word is the layout in every version.
+// The value of another version may have another size, and the kernel writes the whole value. Its
+// first word is the layout in every version.
 static int read_meta(struct instance *i, int fd, struct err *err)
 {
 	struct bpf_map_info info = {0};

@@ -13,7 +13,7 @@
 
 struct bpf_object;
 
-// What is shared: X(member of struct instance, name in bpffs, how it is made). A new map is a line
+// Shared objects: X(member of struct instance, name in bpffs, how it is made). A new map is a line
 // here, and its definition in xdp/ if programs use it; each program that has a map of the name
 // `.map` then uses the shared one.
 //
@@ -75,7 +75,7 @@ void instance_free(struct instance *i);
 void instance_cleanup(struct instance **i);
 
 // For instance_create: one without maps; the maps that the loaded object of the first generation
-// has made, and the others; the knobs; all of it into a folder in bpffs.
+// has made, and the others; the knobs; then all objects in a folder of bpffs.
 struct instance *instance_new(const char *name);
 int instance_size_maps(struct instance *i, const struct bpf_object *obj, struct err *err);
 int instance_take_maps(struct instance *i, const struct bpf_object *obj, struct err *err);
@@ -95,7 +95,7 @@ int instance_clock(const struct instance *i, struct clock *ret, struct err *err)
 // instance_ifaces.h has the present name of the device. 0 or -errno with err set.
 int instance_iface_stored(const struct instance *i, uint32_t number, struct iface *ret,
 			  struct err *err);
-// All of them by one call; element 0 is not used.
+// All elements in one call; element 0 is not used.
 int instance_ifaces_stored(const struct instance *i, struct iface ret[WEIR_IFACES],
 			   struct err *err);
 int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *iface,

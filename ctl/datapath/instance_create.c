@@ -183,7 +183,8 @@ int instance_remove(const char *name, struct err *err)
 	// Out of sight first: a half-removed instance must not be found.
 	if (rename(folder, old) && errno != ENOENT)
 		return err_system(err, errno, "cannot remove '%s'", folder);
-	// Packets that came before the programs were detached may need the policy's program array.
+	// Packets that arrived before the programs were detached may need the policy's program
+	// array.
 	if ((code = grace_wait(err)))
 		return code;
 	return file_remove_tree(old, err);

@@ -107,7 +107,7 @@ static int size_own(struct policy_bpf *skel, const struct lb_state *b, struct er
 	const struct {
 		enum part part;
 		size_t n;
-		size_t size; // of an element of a map of one value; 0: n elements of the map
+		size_t size; // size of an element in a map of one value; 0: n elements of the map
 	} sizes[] = {
 		{PART_SERVICES, b->n_services, sizeof(struct service)},
 		{PART_RINGS, b->n_slots, sizeof(*b->slots)},
@@ -168,7 +168,7 @@ int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char
 // ---- filling ------------------------------------------------------------------------------------
 
 // A map of the previous generation that is not taken over as it is; *ret_fd stays -1: it is, or it
-// does not exist. What packets write meanwhile in the old map stays there.
+// does not exist. Later writes of packets to the old map stay there.
 static int open_replaced(int to, const char *previous, enum part part, int *ret_fd, uint32_t *ret_n,
 			 struct err *err)
 {

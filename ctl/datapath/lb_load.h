@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the balancer of a generation is loaded with.
+// Input for loading the balancer of a generation.
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct policy_bpf;
 
 struct lb_load {
 	const struct lb_state *lb;
-	const struct backend *backends; // SERVICE_BACKENDS of them, by number
+	const struct backend *backends; // SERVICE_BACKENDS elements, by number
 	// The running balancer whose backends are shared or copied: their devices stay usable.
 	// NULL: none.
 	const struct lb_maps *running;
@@ -25,7 +25,7 @@ struct lb_load {
 	uint32_t hz;
 };
 
-// Before the load: sets the sizes of the maps, takes over those of generation folder `previous`
+// Before the load: sets the sizes of the maps, takes over maps of the generation folder `previous`
 // (NULL: none), and sets the markers of services. b NULL: a policy without services.
 int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char *previous,
 		    struct markers *markers, struct err *err);

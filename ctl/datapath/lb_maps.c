@@ -31,7 +31,7 @@ static int cannot_read(struct err *err)
 	return err_system(err, errno, "cannot read the state of the balancer");
 }
 
-// Values of an array; *ret_read: a copy of them.
+// Values of an array; *ret_read: their copy.
 static int read_all(int fd, void *values, void *read, size_t size, uint32_t n, struct err *err)
 {
 	if (percpu_read(fd, 0, n, values))

@@ -11,7 +11,7 @@
 #include "ctl/datapath/mapping.h"
 #include "ctl/table/lb_state.h"
 
-struct lb_maps; // of a generation in bpffs
+struct lb_maps; // folder of a generation in bpffs
 
 // The maps of the generation with this number. -ENOENT without err set: it has no services. 0 or
 // -errno with err set.
@@ -35,8 +35,8 @@ struct lb_state *lb_maps_state(struct lb_maps *l);
 // last; until then a service whose ring changes is `torn`, so the next command repeats what a
 // killed one did not finish. 0 or -errno with err set.
 int lb_maps_write(struct lb_maps *l, uint32_t hz, struct err *err);
-// The same for the policy before, during a trial: backend states are those of the policy on trial,
-// and are not written.
+// The same for the previous policy during a trial: the backend states belong to the policy on
+// trial, and are not written.
 int lb_maps_write_before(struct lb_maps *l, uint32_t hz, struct err *err);
 // For how many numbers of backends there is room.
 uint32_t lb_maps_backends(const struct lb_maps *l);
@@ -45,7 +45,7 @@ uint32_t lb_maps_backends(const struct lb_maps *l);
 // false: the number is out of range.
 bool lb_maps_set_backend(struct lb_maps *l, uint32_t id, const struct backend *backend);
 const struct backend *lb_maps_backend(const struct lb_maps *l, uint32_t id);
-// The state alone, with one store.
+// Only the state, with one store.
 void lb_maps_set_state(struct lb_maps *l, uint32_t id, enum backend_state state);
 // Redirected frames may leave by the device. 0 or -errno with err set.
 int lb_maps_add_device(struct lb_maps *l, uint32_t ifindex, struct err *err);

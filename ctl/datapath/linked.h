@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Programs that are alone on a device, held there by a bpf_link that is pinned as
+// Programs without libxdp's dispatcher, held on a device by a bpf_link that is pinned as
 // INSTANCE_FOLDER/links/NUMBER.
 //
 // A link follows its device through names and network namespaces, and no netlink request replaces
@@ -23,7 +23,7 @@ int linked_attach(const char *folder, uint32_t number, int program, uint32_t ifi
 
 struct linked {
 	bool there;       // it is in bpffs
-	uint32_t ifindex; // of the device in its namespace; 0: no device, or the link was detached
+	uint32_t ifindex; // in the device's namespace; 0: no device, or detached
 	uint32_t prog_id;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// flock() that waits in the kernel's queue, with a deadline that begins anew whenever the queue
+// flock() that waits in the kernel's queue, with a deadline that restarts whenever the queue
 // advances, and the name of the process that holds the lock.
 //
-// What is locked is a folder in the BPF file system, beside the instances, so that it exists before
-// an instance does. Who shares the maps shares it too, also a container with another /run/weir. A
-// file in /run/weir names the command that has the lock.
+// The lock is a folder in the BPF file system, next to the instances, so that it exists before an
+// instance does. Processes that share the maps share it too, also in a container with another
+// /run/weir. A file in /run/weir names the command that has the lock.
 #include "ctl/datapath/lock.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 #define LOCKS_MAX    (4u << 20) // of /proc/locks
 
 struct lock {
-	int folder; // what is locked
+	int folder; // the locked folder
 	int note;   // "pid 4711, weir block", of the last command that took the lock to write
 };
 
@@ -89,7 +89,7 @@ void lock_never_wait(void)
 	never_wait = true;
 }
 
-// Is one of the lines of /proc/locks with this text that of a holder? Those of who waits have an
+// Does a line of /proc/locks with this text belong to a holder? Lines of waiting processes have an
 // arrow.
 static bool has_holder(const char *locks, const char *text)
 {
@@ -178,7 +178,7 @@ static void tick_no_more(struct ticking *t)
 	sigaction(SIGALRM, &t->action, NULL);
 }
 
-// Who takes the lock to write names itself in the file.
+// A process that takes the lock to write enters its name in the file.
 static bool same_holder(const struct lock *l, struct timespec *last)
 {
 	struct stat st;
@@ -190,7 +190,7 @@ static bool same_holder(const struct lock *l, struct timespec *last)
 	return same;
 }
 
-// The kernel wakes who waits in the order in which they came.
+// The kernel wakes waiting processes in the order of their arrival.
 static int wait_for(const struct lock *l, int how, unsigned wait_ms, bool renewed,
 		    const char *instance, struct err *err)
 {
@@ -227,8 +227,8 @@ static int take(const struct lock *l, int how, unsigned wait_ms, bool renewed, c
 	return wait_for(l, how, wait_ms, renewed, instance, err);
 }
 
-// For holder_is(), for who waits, and for the agent, which looks at the maps again. A failure
-// changes nothing. What is left of a longer text is after the newline: to cut it off takes some
+// For holder_is(), for waiting processes, and for the agent, which reads the maps again. A failure
+// changes nothing. The rest of a longer text remains after the newline: truncating it takes some
 // milliseconds on a disk.
 static void write_note(int note, const char *command)
 {

@@ -5,6 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Of a map of at most `max` entries, whose values have four bytes. *ret_keys: room for `max` keys,
-// which the caller frees; *ret_n of them are set. 0 or -errno.
+// Reads the keys of a map of at most `max` entries, whose values have four bytes. *ret_keys: room
+// for `max` keys, which the caller frees; *ret_n keys are set. 0 or -errno.
 int map_keys(int fd, size_t key_size, uint32_t max, void **ret_keys, uint32_t *ret_n);

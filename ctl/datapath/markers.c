@@ -50,13 +50,13 @@ const char *markers_name(enum marker_number number)
 
 // ---- instructions -------------------------------------------------------------------------------
 
-// What the handler needs: libbpf passes it the program alone.
+// Data for the handler: libbpf passes only the program.
 static struct marked_load {
 	const struct policy_bpf *skel;
 	const struct markers *markers;
 	struct err *err;
 	const struct bpf_program *last; // that libbpf has passed to the kernel
-	int code;                       // of a refusal here: err is set
+	int code;                       // code of a refusal here: err is set
 } * loading;
 
 static bool is_marker(const struct bpf_insn *insn)
@@ -161,7 +161,7 @@ static int replace_one(const char *program, struct bpf_insn *insn)
 	return is_jump(insn) ? replace_jump(program, insn) : replace(program, insn);
 }
 
-// What the jumps now lead round.
+// Removes code that is now unreachable.
 static int remove_unreachable(struct bpf_program *program, struct bpf_prog_load_opts *opts)
 {
 	size_t n = bpf_program__insn_cnt(program);
@@ -276,7 +276,7 @@ int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_sho
 // ---- kept ---------------------------------------------------------------------------------------
 
 struct kept_markers {
-	uint64_t digest; // of the names in their order
+	uint64_t digest; // digest of the names in their order
 	struct markers markers;
 };
 

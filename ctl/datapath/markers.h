@@ -3,9 +3,9 @@
 //
 // libbpf shows the instructions of a program right before BPF_PROG_LOAD to the handler of its
 // section, with all of its functions linked in and all maps created. There each marker is replaced:
-// by a number, or by the address of a byte in a map of one value; a jump by one that is always
-// taken, or none, and what is then unreachable goes. A marker without a value fails the load, and
-// so does a program in which none is found.
+// by a number, or by the address of a byte in a map of one value. A jump is replaced by one that is
+// always taken, or by none, and unreachable code is removed. A marker without a value fails the
+// load, and so does a program in which none is found.
 #pragma once
 
 #include <stdbool.h>
@@ -37,8 +37,8 @@ struct markers {
 };
 
 void markers_number(struct markers *m, enum marker_number number, uint64_t value);
-// Of the byte at `offset` in the value of a map; whichever descriptor the object has for it when it
-// is loaded.
+// The address of the byte at `offset` in the value of a map, whichever descriptor the object has
+// for the map when it is loaded.
 void markers_address(struct markers *m, enum marker_number number, const char *map,
 		     uint64_t offset);
 // "IFCLASS", "TABLES + 3"; until the next call.

@@ -287,7 +287,7 @@ struct lines_changes {
 	size_t n, cap;
 };
 
-// What a plan keeps for its commit.
+// State of a plan until its commit.
 struct overlay_finish {
 	struct overlay_lines *lines[2]; // IPv4, IPv6
 	struct lines_changes hosts[2];

@@ -27,9 +27,9 @@ struct overlay_entries {
 	size_t n, cap;
 };
 
-// Hands over each entry in force, and expired ones that are not yet removed, in any order, without
-// holding all of them in memory. visit returns 0, or a code at which the reading ends. 0, that
-// code, or -errno with err set.
+// Visits each active entry, and expired ones that are not yet removed, in any order, without
+// holding all in memory. visit returns 0, or a code at which the reading ends. 0, that code, or
+// -errno with err set.
 int overlay_each(const struct instance *i,
 		 int (*visit)(void *ctx, const struct overlay_entry *entry), void *ctx,
 		 struct err *err);
@@ -45,7 +45,7 @@ int overlay_read_one(const struct instance *i, const struct prefix *p,
 int overlay_read_many(const struct instance *i, struct overlay_entry *entries, size_t n,
 		      struct err *err);
 
-// An entry that is to be in force, or is to end.
+// An entry that is to become active, or to end.
 struct overlay_want {
 	struct prefix prefix;
 	uint8_t kind;
@@ -56,7 +56,7 @@ struct overlay_plan {
 	size_t added, changed, removed; // entries by kind
 	uint64_t epoch; // that overlay_commit stores; the caller may make it the next one
 	uint32_t bits;  // knobs.overlay afterwards
-	struct overlay_finish *finish; // what is left to do after the commit
+	struct overlay_finish *finish; // work that remains after the commit
 };
 void overlay_plan_free(struct overlay_plan *p);
 #define CLEANUP_OVERLAY_PLAN CLEANUP(overlay_plan_free)
@@ -68,10 +68,10 @@ void overlay_plan_free(struct overlay_plan *p);
 int overlay_stage(const struct instance *i, const struct overlay_want *change, size_t n,
 		  struct overlay_plan *ret, struct err *err);
 // The same for the difference to `want` (none has until 0), which becomes the whole overlay: for
-// callers that do not know what is there. It reads all entries.
+// callers that do not know the entries. It reads all entries.
 int overlay_stage_whole(const struct instance *i, const struct overlay_want *want, size_t n,
 			struct overlay_plan *ret, struct err *err);
-// Puts everything that is staged in force with one store, then gives it its final form.
+// Activates all staged changes with one store, then gives them their final form.
 void overlay_commit(const struct instance *i, const struct overlay_plan *plan);
 // Takes back what a killed command, or a failed overlay_stage, left staged, and finishes what it
 // had committed. Every writing command calls it first. The caller holds the lock.

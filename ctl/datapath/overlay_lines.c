@@ -14,8 +14,8 @@
 
 #define NO_SLOT UINT32_MAX
 
-// Of a hundred slots so many are used before there are twice as many. Most addresses are then in
-// their first line, and one displacement makes room for the others.
+// Percentage of slots in use at which the shards are doubled. Most addresses are then in their
+// first bucket, and one displacement makes room for the others.
 #define FULL4 75
 #define FULL6 68
 #define DEPTH 3 // so many displacements in a row, each of which may be another round
@@ -117,7 +117,7 @@ static bool find_in(const struct overlay_lines *l, uint32_t shard, uint32_t line
 	return ret->slot != NO_SLOT;
 }
 
-// Of a shard that is mapped.
+// A mapped shard.
 static bool find_mapped(const struct overlay_lines *l, const struct lines_key *key,
 			struct spot *ret)
 {
@@ -158,7 +158,7 @@ static int find(struct overlay_lines *l, const struct lines_key *key, struct spo
 	return find_mapped(l, key, ret) ? 0 : -ENOENT;
 }
 
-// Until when the entry is in force, by what is committed; 0: it is not.
+// The committed end of the entry; 0: it is not active.
 static uint64_t until_of(const struct overlay_lines *l, struct spot at, uint32_t meta,
 			 bool committed)
 {
@@ -434,7 +434,7 @@ static void each_stranger(struct overlay_lines *l, uint32_t shard, uint32_t to,
 	}
 }
 
-// Its counters follow it; packets already use those of the new place.
+// Its counters follow; packets already use the counters of the new spot.
 static void fold_slot(struct overlay_lines *l, struct spot from, struct spot to)
 {
 	slot_fold(l->shards, from, to);
@@ -743,7 +743,7 @@ int lines_stage(struct overlay_lines *l, const struct lines_change *changes, siz
 
 // ---- settling -----------------------------------------------------------------------------------
 
-// The other verdict's entry of the address is alone now.
+// The other verdict's entry is now the only one of the address.
 static void unpair(struct overlay_lines *l, struct lines_key key)
 {
 	struct spot at;

@@ -3,9 +3,9 @@
 // used.
 //
 // common/overlay.h has the layout. A counter that a packet may still add to is never cleared: a
-// slot that was in force and is not needed any more becomes DEAD, or MOVED if its entry is
-// somewhere else now. Both are free again, with zeros for counters, only after an RCU grace period:
-// a program that has found the slot then has counted and ended.
+// slot that was active and is no longer needed becomes DEAD, or MOVED if its entry is now in
+// another spot. Both are free again, with zeros for counters, only after an RCU grace period: a
+// program that has found the slot then has counted and ended.
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct lines_key {
 struct lines_key lines_key(const struct prefix *host, uint8_t kind);
 struct prefix lines_prefix(const struct overlay_lines *l, const struct lines_key *key);
 
-// An entry as it is after what is committed.
+// An entry as committed.
 struct lines_entry {
 	struct lines_key key;
 	uint64_t until; // jiffies64 or OVERLAY_FOREVER
@@ -47,7 +47,7 @@ int lines_read(struct overlay_lines *l, const struct lines_key *key, uint64_t no
 // MB and more.
 uint32_t lines_shard(const struct overlay_lines *l, const struct lines_key *key);
 void lines_unmap(struct overlay_lines *l, uint32_t shard);
-// Only until when it is in force; *ret 0: no such entry.
+// Only its end; *ret 0: no such entry.
 int lines_until(struct overlay_lines *l, const struct lines_key *key, uint64_t *ret,
 		struct err *err);
 // All entries, in any order. visit returns 0, or a code at which the reading ends.
@@ -65,8 +65,8 @@ struct lines_change {
 // Makes room for `more` entries beside the `present` ones, with expiries for those changes that
 // have one, while packets are looked up. 0 or -errno with err set.
 int lines_reserve(struct overlay_lines *l, size_t present, size_t more, struct err *err);
-// Stages the changes for the epoch; none of them is what the entry is now. Makes more room where
-// addresses meet.
+// Stages the changes for the epoch; each differs from the present entry. Makes more room where
+// addresses collide.
 int lines_stage(struct overlay_lines *l, const struct lines_change *changes, size_t n,
 		uint64_t epoch, struct err *err);
 // Gives what was staged its final form, after the commit. Cannot fail.

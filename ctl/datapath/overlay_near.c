@@ -47,7 +47,7 @@ static bool bit_is_set(const __u64 *bits, uint32_t n)
 	return bits[n / 64] >> n % 64 & 1;
 }
 
-// How many values of the first bits, 16 or 32 of them, are inside.
+// How many values of the first 16 or 32 bits are inside.
 static uint64_t values_inside(const struct prefix *p, unsigned bits)
 {
 	return p->len >= bits ? 1 : 1ull << (bits - p->len);

@@ -14,12 +14,12 @@
 int near_open(const struct instance *i, struct mapping *ret, struct err *err);
 struct overlay_near *near_of(const struct mapping *m);
 
-// Lets packets look for a prefix. It comes before the entry.
+// Makes packets look up a prefix. It is written before the entry.
 void near_set(struct overlay_near *near, const struct prefix *p, uint8_t kind);
 // An entry more or less.
 void near_add(struct overlay_near *near, const struct prefix *p, uint8_t kind);
 void near_remove(struct overlay_near *near, const struct prefix *p, uint8_t kind);
 // Can there be an entry of the kind inside of p?
 bool near_inside(const struct overlay_near *near, const struct prefix *p, uint8_t kind);
-// Takes over what was built anew, without clearing a bit that stays.
+// Takes over the rebuilt bitmap, without clearing a bit that stays.
 void near_replace(struct overlay_near *near, const struct overlay_near *fresh, uint8_t family);

@@ -29,7 +29,7 @@ static uint64_t net_state(const struct instance *i, const struct overlay_net *n)
 // ---- planning -----------------------------------------------------------------------------------
 
 // Expiries are converted from wall-clock seconds at each command: a difference of less than two
-// seconds comes from the clocks, not from the user.
+// seconds is caused by the clocks, not by the user.
 static bool same_state(const struct clock *now, uint64_t a, uint64_t b)
 {
 	uint64_t apart = a > b ? a - b : b - a;
@@ -74,8 +74,8 @@ struct net_planner {
 	struct overlay_tally *tally;
 };
 
-// An element as it shall be: its own expiry and the latest of all that contain it, after the commit
-// and, for a new element, before: one that is not yet in force must not hide a wider one that is.
+// The future element: its own expiry and the latest of all that contain it, after the commit and,
+// for a new element, before: one that is not yet active must not hide a wider active one.
 struct net_next {
 	struct net_element element;
 	const struct overlay_net *old; // NULL: it is new
@@ -197,7 +197,7 @@ struct overlay_walk {
 	struct overlay_around have[OVERLAY_KINDS], want[OVERLAY_KINDS];
 };
 
-// raw: the element; want: its change. One of them may be NULL.
+// raw: the element; want: its change. One may be NULL.
 static void plan_pair(struct net_planner *s, struct overlay_walk *walk, const struct net_raw *raw,
 		      const struct overlay_want *want)
 {
@@ -298,7 +298,7 @@ static int write_new(const struct instance *i, enum overlay_table t, const struc
 	return n ? bpf_map_update_batch(net_fd(i, t), keys, values, &n, NULL) : 0;
 }
 
-// Read just before: the count of a packet that comes between the read and the write is lost.
+// Read just before: the count of a packet between the read and the write is lost.
 static int write_old(const struct instance *i, enum overlay_table t,
 		     const struct net_change *change, uint64_t epoch)
 {

@@ -2,10 +2,10 @@
 // Stages, commits and recovers the prefixes of one family.
 //
 // A longest-prefix look-up finds one entry, so an entry of a prefix also carries the latest expiry
-// of all wider prefixes of its kind. A change of a /8 restages every entry inside it. Where no
-// entry can be inside of a change, and no other change around it, one look-up tells the expiry of
-// the wider ones; else all are visited in order, wider before narrower, with two stacks of the
-// prefixes around the present one: as they are, and as they will be.
+// of all wider prefixes of its kind. A change of a /8 restages every entry inside it. If no entry
+// can be inside of a change, and no other change around it, one look-up finds the expiry of the
+// wider ones. Otherwise all are visited in order, wider before narrower, with two stacks of the
+// prefixes around the present one: before and after the change.
 #pragma once
 
 #include <stddef.h>
@@ -14,21 +14,21 @@
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/overlay_table.h"
 
-// What a change does to the number of entries.
+// Effect of a change on the number of entries.
 struct overlay_tally {
 	size_t added, changed, removed;
-	size_t expired; // of the removed: they had no effect any more
+	size_t expired; // number of removed entries that no longer had an effect
 	uint32_t more[OVERLAY_KINDS], fewer[OVERLAY_KINDS];
 };
-// One entry: until when it is in force, and shall be. *ret_until: the one to write; false: it stays
-// as it is.
+// One entry: its present and its future end. *ret_until: the end to write; false: it does not
+// change.
 bool overlay_tally(struct overlay_tally *t, uint8_t kind, const struct clock *now, uint64_t have,
 		   uint64_t want, uint64_t *ret_until);
 
 struct net_change {
 	struct prefix prefix;
 	uint8_t kind;
-	struct overlay_net value; // of a new element; of an old one only next, own_next
+	struct overlay_net value; // set for a new element; for an old one only next, own_next
 	bool old;
 };
 
@@ -45,7 +45,7 @@ struct nets_plan {
 };
 void nets_plan_free(struct nets_plan *plan);
 
-// Nothing is written yet. change: of this table alone. 0 or -errno with err set.
+// Nothing is written yet. change: only for this table. 0 or -errno with err set.
 int nets_plan(const struct instance *i, enum overlay_table t, const struct clock *now,
 	      const struct overlay_want *change, size_t n, struct nets_plan *ret,
 	      struct overlay_tally *tally, struct err *err);
@@ -57,5 +57,5 @@ void nets_settle(const struct instance *i, enum overlay_table t, const struct ne
 int nets_recover(const struct instance *i, enum overlay_table t, uint32_t ret_n[OVERLAY_KINDS],
 		 struct err *err);
 
-// The expiry of an element by what is committed; 0: it has no expiry of its own.
+// The committed expiry of an element; 0: it has no expiry of its own.
 uint64_t net_own(const struct instance *i, const struct overlay_net *n);

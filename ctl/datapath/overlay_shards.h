@@ -50,14 +50,14 @@ int shards_make_times(struct shards *s, const bool *needs, struct err *err);
 // or -errno with err set.
 int shard_template(bool six, uint32_t cpus, struct err *err);
 
-// Of mapped shards. A meta has no OVERLAY_META_MORE.
+// Access to mapped shards. A meta has no OVERLAY_META_MORE.
 uint32_t slot_meta(const struct shards *s, struct spot at);
 void slot_set_meta(struct shards *s, struct spot at, uint32_t meta);
 void slot_key(const struct shards *s, struct spot at, uint64_t *ret_high, uint64_t *ret_low);
 // The slot of a line that has the address and all of these kinds; UINT32_MAX: none.
 uint32_t line_find(const struct shards *s, uint32_t shard, uint32_t line, uint64_t high,
 		   uint64_t low, uint32_t kinds);
-// Of a free slot: the meta last, so that it appears at once.
+// Fills a free slot: the meta last, so that the entry appears at once.
 void slot_put(struct shards *s, struct spot at, uint64_t high, uint64_t low, uint32_t meta);
 bool line_more(const struct shards *s, uint32_t shard, uint32_t line);
 void line_set_more(struct shards *s, uint32_t shard, uint32_t line, bool more);
@@ -68,8 +68,8 @@ uint64_t *slot_expiry(const struct shards *s, struct spot at, bool side);
 // none. now: the same unit.
 struct overlay_hits slot_hits(const struct shards *s, struct spot at, uint64_t now,
 			      uint64_t *ret_heard);
-// Adds the counters of a slot that no packet uses to those of another one, which packets may use,
-// and clears them.
+// Adds the counters of a slot that no packet uses to another slot, which packets may use, and
+// clears them.
 void slot_fold(struct shards *s, struct spot from, struct spot to);
 // The same without another one.
 void slot_clear(struct shards *s, struct spot at);

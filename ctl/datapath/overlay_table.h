@@ -29,7 +29,7 @@ static inline uint8_t table_family(enum overlay_table t)
 	return t == TABLE_HOSTS4 || t == TABLE_NETS4 ? 4 : 6;
 }
 
-// All below is for TABLE_NETS4 and TABLE_NETS6 alone.
+// Everything below is only for TABLE_NETS4 and TABLE_NETS6.
 
 union net_key {
 	struct overlay_net4_key net4;

@@ -68,7 +68,7 @@ struct part_keeps {
 
 struct generation {
 	int fd[PARTS];
-	// Of a generation that was loaded here; empty if it was opened.
+	// Parts of a generation that was loaded here; empty if it was opened.
 	struct part_keeps sets, pins, rates;
 };
 
@@ -100,8 +100,8 @@ struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation
 int parts_first_program(const struct policy_bpf *skel);
 // After the load: makes the programs reach each other. 0 or -errno.
 int parts_link(const struct policy_bpf *skel);
-// The read-only data of its programs, of *ret_size bytes: the map has constants of the compiler
-// after those of the struct. The caller frees it. NULL with errno set.
+// The read-only data of its programs, of *ret_size bytes: after the struct, the map has constants
+// of the compiler. The caller frees it. NULL with errno set.
 struct policy_bpf__rodata *parts_rodata(const struct generation *g, size_t *ret_size);
 // Redirected frames may leave by the device. It is not an error if the device no longer exists.
 int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What can be reached is marked, then all of it moves to the front.
+// Marks reachable instructions, then moves them to the front.
 #include "ctl/datapath/prune.h"
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct pruned {
 	struct bpf_insn *insns;
 	size_t n;
 	bool *kept;
-	size_t *place;   // of each instruction, once the others are gone
+	size_t *place;   // new index of each instruction
 	size_t *waiting; // reached, not yet followed
 	size_t n_waiting;
 };
@@ -35,7 +35,7 @@ static bool is_always(const struct bpf_insn *insn)
 	return insn->code == (BPF_JMP | BPF_JA);
 }
 
-// Of a function of the program itself.
+// A call of a function of the program itself.
 static bool is_call(const struct bpf_insn *insn)
 {
 	return insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == BPF_PSEUDO_CALL;
@@ -109,7 +109,7 @@ static size_t number(struct pruned *p)
 	return n;
 }
 
-// What a jump or a call adds to its place.
+// Offset of a jump or a call.
 static void redirect(struct pruned *p, size_t i)
 {
 	struct bpf_insn *insn = &p->insns[i];
@@ -136,7 +136,7 @@ static void move_instructions(struct pruned *p)
 			p->insns[p->place[i]] = p->insns[i];
 }
 
-// Of the instructions that a record is about, the first one that is kept; n if no such one exists.
+// The first kept instruction of a record, else n.
 static size_t first_kept(const struct pruned *p, size_t from, size_t to)
 {
 	while (from < to && !p->kept[from])

@@ -7,7 +7,7 @@
 
 #include <linux/bpf.h>
 
-// Of lines or functions: records that begin with the index of an instruction, ascending.
+// Records of lines or functions, which begin with the index of an instruction, ascending.
 struct prune_records {
 	void *at;
 	size_t n, bytes; // bytes: of a record

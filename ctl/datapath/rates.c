@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds what a rate already has in the generation in force, and makes what is new.
+// Finds the state of each rate in the active generation, and creates new state.
 #include "ctl/datapath/rates.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 // The kinds of state, each with places of its own.
 enum rate_kind { RATE_METER, RATE_TABLE, RATE_PACE, RATE_KINDS };
 
-// What must be the same for a rule to keep its state. No padding: it is compared by its bytes.
+// A rule keeps its state if these are equal. Without padding, because bytes are compared.
 struct rate_key {
 	uint64_t cost_mult, tolerance;
 	uint32_t counter; // by identity
@@ -74,7 +74,7 @@ static struct rate_key key_of(const struct policy_rule *rule, enum rate_kind kin
 	};
 }
 
-// Any order of keys will do; of one key, that of the rules.
+// Any order of keys works; with equal keys, the order of the rules.
 static int compare(const void *a, const void *b)
 {
 	const struct rate_state *x = a, *y = b;
@@ -123,7 +123,7 @@ static int read_rules(const struct instance *i, uint32_t generation, struct poli
 	CLEANUP_FD int fd = -1;
 	int code = bpffs_get(folder, part_name(PART_RULES), &fd, err);
 
-	if (code == -ENOENT) // a killed command pinned a part of it: no packet meets it
+	if (code == -ENOENT) // a killed command pinned only a part: no packet meets it
 		return 0;
 	if (code || (code = mapping_entries(fd, ret_n, err)))
 		return code;
@@ -251,7 +251,7 @@ static int provide_tables(const struct instance *i, uint32_t previous, const str
 
 // ---- all ----------------------------------------------------------------------------------------
 
-// The states of one kind; old: those of the generation before.
+// The states of one kind; old: of the previous generation.
 static int provide_kind(const struct instance *i, uint32_t previous, enum rate_kind kind,
 			const struct image *image, struct policy_rule *rules,
 			struct rate_states *old, struct generation *g, struct err *err)

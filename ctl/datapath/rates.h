@@ -2,8 +2,8 @@
 // The state of rates: a limit per rule is a word of the map `meters`, one per address a table below
 // gen/N/rates/, and the pace of a rule's records a word of `logpace`.
 //
-// A rule of a new generation has the state of the rule in force that has its identity and its rate,
-// so a switch refills no limit; generations that share state also share it during a trial. Of
+// A rule of a new generation has the state of the active rule with the same identity and rate, so a
+// switch refills no limit; generations that share state also share it during a trial. If there are
 // several such rules, the first has the state of the first. A limit is the same if rate, burst,
 // `per`, `mask` and the size of its table are, a pace if its rate is.
 #pragma once

@@ -17,12 +17,12 @@ struct reach {
 	uint64_t over; // bits of interfaces whose trial has expired: everything passes there
 };
 
-// Of a generation in bpffs. 0 or -errno with err set.
+// The reach of a generation in bpffs. 0 or -errno with err set.
 int reach_read(const struct instance *i, uint32_t generation, struct reach *ret, struct err *err);
-// Of the policy that packets meet now.
+// The reach of the policy that packets meet now.
 int reach_in_force(const struct instance *i, struct reach *ret, struct err *err);
 
-// What applies to the interface with this number in the instance, if our program is there?
+// What applies on the interface with this number in the instance, if our program is attached?
 enum reach_what {
 	REACH_POLICY, // and entries
 	REACH_ENTRIES,

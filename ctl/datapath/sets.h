@@ -27,7 +27,7 @@ struct set_addresses {
 int sets_provide(const char *previous, const char *name, uint32_t max, int *ret_fd,
 		 struct err *err);
 
-// The set of this name in the policy in force; ERR_INPUT with a hint when there is no such set.
+// The set of this name in the active policy; ERR_INPUT with a hint if there is no such set.
 int sets_find(const struct generation_about *about, const char *name,
 	      const struct generation_about_set **ret, struct err *err);
 // All its addresses, sorted. The caller frees ret->at.

@@ -20,5 +20,5 @@ int sharing_check(const struct meta *meta, struct err *err);
 
 // BPF_F_XDP_HAS_FRAGS or 0: what every program in the instance's progs array is loaded with. Under
 // the dispatcher it is 0, because libxdp loads the root program without the flag and the dispatcher
-// with it; packets in several buffers arrive all the same. i NULL: a program for no instance.
+// with it; packets in several buffers still arrive. i NULL: a program for no instance.
 uint32_t sharing_flags(const struct instance *i);

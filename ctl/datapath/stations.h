@@ -21,7 +21,8 @@ struct stations {
 void stations_free(struct stations *s);
 #define CLEANUP_STATIONS CLEANUP(stations_free)
 
-// What the datapath was told, in no order. Interfaces that accept any frame have no station.
+// The stations that the datapath knows, in no order. Interfaces that accept any frame have no
+// station.
 int stations_read(const struct instance *i, struct stations *ret, struct err *err);
 // Tells the datapath. The first station of an interface is compared first. An interface without
 // stations accepts every frame, and so does one whose addresses find no room. An address that is

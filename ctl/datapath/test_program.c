@@ -24,7 +24,7 @@ struct test_program {
 	struct policy_bpf *skel; // NULL: it was found pinned
 	int program;             // the first one; belongs to skel, if there is one
 	int stages;              // found pinned: the kernel empties the array when nothing holds it
-	int folder;              // of the pins, to be locked for each packet; -1: it is ours alone
+	int folder;              // folder of the pins, locked for each packet; -1: only ours
 	struct policy_test *answer; // mapped
 	uint8_t *packet;
 	size_t size;
@@ -90,8 +90,8 @@ static int prepare(struct policy_bpf *skel, const struct instance *i, const stru
 	return i ? instance_share_maps(i, skel->obj) : 0;
 }
 
-// The programs of the test program are linked by an array of their own: those of the original would
-// count.
+// The programs of the test program are linked by an array of their own: the programs of the
+// original would count.
 static int load(struct policy_bpf *skel, const struct instance *i, const struct generation *g,
 		bool has_short, bool *ret_short, struct err *err)
 {
@@ -119,8 +119,8 @@ static int open_way(struct test_program *t, const struct instance *i, const stru
 	return load(t->skel, i, g, has_short, ret_short, err);
 }
 
-// The short program has more to verify as a test program. Where the kernel refuses it, the general
-// one answers alone.
+// The short program has more to verify as a test program. If the kernel refuses it, only the
+// general one answers.
 static int open_either(struct test_program *t, const struct instance *i, const struct generation *g,
 		       struct err *err)
 {
@@ -185,7 +185,7 @@ static char *folder_of(const struct instance *i, uint32_t generation)
 	return mem_printf("%s/test", folder);
 }
 
-// The program last: without it the others are not looked at.
+// The program last: without it the others are ignored.
 void test_program_pin(const struct test_program *t, const struct instance *i, uint32_t generation)
 {
 	CLEANUP_FREE char *folder = folder_of(i, generation);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A second program over the tables of a generation, which runs test packets and changes nothing.
 //
-// It takes 8 ms to make, and 30 on other machines. So that of a policy in force is pinned as
-// gen/N/test, where commands that only ask find it: its programs, the array by which they are
-// linked, and its answer, which they take in turn.
+// It takes 8 ms to make, and 30 on other machines. So the test program of an active policy is
+// pinned as gen/N/test, where read-only commands find it: its programs, the array by which they are
+// linked, and its answer, which the commands use in turn.
 #pragma once
 
 #include <stdbool.h>
@@ -38,7 +38,7 @@ struct test_result {
 	int32_t service;    // the packet's, -1: none
 	uint32_t passed;    // with a service: the reason why the policy passed it
 	uint32_t backend;   // its number, or BACKEND_NONE
-	uint32_t slot;      // of the flow, if it has a service
+	uint32_t slot;      // the flow's, if it has a service
 	uint64_t slot_word; // see common/service.h
 	bool pinned;        // by a living pin
 	bool general;       // the general program has seen it

@@ -14,7 +14,7 @@
 #include "xdp/outer.bpf.h"
 #pragma GCC diagnostic pop
 
-// Of the packet inside, as 16 bit words of the frame.
+// Sum of the inner packet, as 16 bit words of the frame.
 static uint32_t sum_words(const uint8_t *packet, size_t length)
 {
 	uint32_t sum = 0;
