@@ -39,7 +39,7 @@ say = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' $(1) $(2);)
 
 # What a later compiler warns of is no reason not to build: only WERROR=1, as in .ci/run, makes warnings errors.
 WERROR_FLAG = $(if $(filter 1,$(WERROR)),-Werror)
-WARNINGS = -Wall -Wextra -Wconversion -Wmissing-prototypes -Wshadow $(WERROR_FLAG)
+WARNINGS = -Wall -Wextra -Wno-unused-parameter -Wconversion -Wmissing-prototypes -Wshadow $(WERROR_FLAG)
 POISON = -include ctl/base/poison.h
 CFLAGS ?= -O2 -g
 # Said here, whatever the compiler's own defaults are; tests/lab/test_build.py looks for them in the program.

@@ -154,7 +154,6 @@ static void on_signal(evutil_socket_t number, short what, void *agent)
 {
 	struct agent *a = agent;
 
-	(void)what;
 	if (number == SIGHUP)
 		reload(a);
 	else
@@ -163,9 +162,6 @@ static void on_signal(evutil_socket_t number, short what, void *agent)
 
 static void on_watchdog(evutil_socket_t fd, short what, void *agent)
 {
-	(void)fd;
-	(void)what;
-	(void)agent;
 	notify_send("WATCHDOG=1");
 }
 

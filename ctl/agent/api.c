@@ -133,7 +133,6 @@ static void on_client_left(struct evhttp_connection *connection, void *job)
 	struct job *j = job;
 	struct api *api = j->api;
 
-	(void)connection;
 	if (!evhttp_request_get_connection(j->request)) // libevent has left it to us
 		evhttp_request_free(j->request);
 	j->request = NULL;

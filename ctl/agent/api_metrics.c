@@ -46,8 +46,6 @@ static void release(const void *data, size_t len, void *text)
 {
 	struct metrics_text *t = text;
 
-	(void)data;
-	(void)len;
 	if (t && !--t->owners)
 		free(t);
 }
@@ -90,7 +88,6 @@ static void on_client_left(struct evhttp_connection *connection, void *reader)
 {
 	struct metrics_reader *r = reader;
 
-	(void)connection;
 	if (!evhttp_request_get_connection(r->request)) // libevent has left it to us
 		evhttp_request_free(r->request);
 	forget(r);

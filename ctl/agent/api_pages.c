@@ -78,7 +78,6 @@ static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *ch
 {
 	CLEANUP_FREE char *page = NULL;
 
-	(void)none;
 	if (!change->n_added || change->n_deleted)
 		return;
 	page = read_page(output);

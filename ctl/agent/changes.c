@@ -172,8 +172,6 @@ static void on_end(struct bufferevent *stream, short what, void *changes)
 	struct change *asked;
 	int status;
 
-	(void)stream;
-	(void)what;
 	status = end_process(c);
 	asked = TAKE_PTR(c->asked);
 	c->n = 0;
@@ -189,7 +187,6 @@ static void on_end(struct bufferevent *stream, short what, void *changes)
 
 static void on_timeout(evutil_socket_t none, short what, void *changes)
 {
-	(void)none;
 	on_end(NULL, what, changes);
 }
 

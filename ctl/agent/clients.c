@@ -153,8 +153,6 @@ static void on_trim(evutil_socket_t none, short what, void *clients)
 {
 	struct clients *all = clients;
 
-	(void)none;
-	(void)what;
 	all->gone = 0;
 	mem_trim();
 }
@@ -271,8 +269,6 @@ static void on_look(evutil_socket_t none, short what, void *clients)
 	struct clients *all = clients;
 	uint64_t now = agent_now_ms();
 
-	(void)none;
-	(void)what;
 	forget_gone(all);
 	for (struct client *c = TAILQ_FIRST(&all->list), *next; c; c = next) {
 		next = TAILQ_NEXT(c, in);
@@ -296,8 +292,6 @@ static void on_resume(evutil_socket_t none, short what, void *clients)
 {
 	struct clients *all = clients;
 
-	(void)none;
-	(void)what;
 	if (all->n < all->bounds.most || slowest(all))
 		evconnlistener_enable(all->listener);
 	else
@@ -306,8 +300,6 @@ static void on_resume(evutil_socket_t none, short what, void *clients)
 
 static void on_error_over(evutil_socket_t none, short what, void *listener)
 {
-	(void)none;
-	(void)what;
 	evconnlistener_enable(listener);
 }
 
@@ -317,7 +309,6 @@ static void on_accept_error(struct evconnlistener *listener, void *http)
 	const struct timeval pause = {.tv_sec = ERROR_S};
 	struct err err = {0};
 
-	(void)http;
 	err_system(&err, errno, "cannot accept a client");
 	log_warning("api: %s", err.text);
 	evconnlistener_disable(listener);

@@ -39,7 +39,6 @@ static void on_change(evutil_socket_t fd, short what, void *commands)
 	bool locked = false;
 	ssize_t len;
 
-	(void)what;
 	while ((len = read(fd, events, sizeof(events))) > 0)
 		for (char *at = events; at < events + len;
 		     at += sizeof(struct inotify_event) + ((struct inotify_event *)at)->len)

@@ -93,8 +93,6 @@ static void on_end(evutil_socket_t fd, short what, void *exchange)
 	struct exchange *c = exchange;
 	int status = 0;
 
-	(void)fd;
-	(void)what;
 	if (waitpid(c->pid, &status, WNOHANG) <= 0)
 		return;
 	event_del(c->ended);
@@ -108,7 +106,6 @@ static void on_output(evutil_socket_t fd, short what, void *exchange)
 	struct exchange *c = exchange;
 	int n = evbuffer_read(c->output, fd, 65536);
 
-	(void)what;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -154,7 +151,6 @@ static void on_message(evutil_socket_t fd, short what, void *exchange)
 	char data[4096];
 	ssize_t len = read(fd, data, sizeof(data));
 
-	(void)what;
 	if (len > 0)
 		keep_lines(c, data, (size_t)len);
 	if (len > 0 || (len < 0 && (errno == EAGAIN || errno == EINTR)))
@@ -170,7 +166,6 @@ static void on_room(evutil_socket_t fd, short what, void *exchange)
 	struct exchange *c = exchange;
 	int n = evbuffer_write(c->input, fd);
 
-	(void)what;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n >= 0 && evbuffer_get_length(c->input))
@@ -184,8 +179,6 @@ static void on_timeout(evutil_socket_t fd, short what, void *exchange)
 {
 	struct exchange *c = exchange;
 
-	(void)fd;
-	(void)what;
 	kill(c->pid, SIGKILL);
 }
 

@@ -250,8 +250,6 @@ static void on_again(evutil_socket_t fd, short what, void *ctx)
 {
 	struct files *f = ctx;
 
-	(void)fd;
-	(void)what;
 	if (!is_absent(f))
 		files_apply(f->agent, false);
 }
@@ -335,7 +333,6 @@ static int reload(struct agent *a, struct err *err)
 {
 	struct files *f = a->files;
 
-	(void)err;
 	if (!files_have_policy(a))
 		f->text[0] = '\0'; // it is to be so
 	on_change(f);

@@ -87,8 +87,6 @@ static void on_time(evutil_socket_t fd, short what, void *target)
 {
 	struct health_target *t = target;
 
-	(void)fd;
-	(void)what;
 	if (t->awaited)
 		return;
 	t->began_ms = health_now_ms();
@@ -195,7 +193,6 @@ static int tell(void *part, struct err *err)
 {
 	const struct agent_health *h = part;
 
-	(void)err;
 	agent_changed(h->agent);
 	return 0;
 }
@@ -240,7 +237,6 @@ static int tick(void *part, struct err *err)
 	struct agent_health *h = part;
 	uint64_t now = health_now_ms();
 
-	(void)err;
 	for (size_t i = 0; i < h->targets.n; i++) {
 		struct health_target *t = &h->targets.at[i];
 
@@ -662,7 +658,6 @@ static void stop(struct agent *a)
 
 static int reload(struct agent *a, struct err *err)
 {
-	(void)err;
 	a->health->generation = 0; // certificates and patterns are read again
 	agent_task_in(&a->health->look, 0);
 	return 0;

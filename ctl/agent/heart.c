@@ -88,7 +88,6 @@ static int find_nearest(const struct event_base *loop, const struct event *event
 {
 	struct timeval due, *least = nearest;
 
-	(void)loop;
 	if (event_pending(event, EV_TIMEOUT, &due) && evutil_timercmp(&due, least, <))
 		*least = due;
 	return 0;
@@ -138,8 +137,6 @@ static void on_timer(evutil_socket_t fd, short what, void *heart)
 {
 	struct heart *h = heart;
 
-	(void)fd;
-	(void)what;
 	beat(h);
 	h->beat_ms = 0;
 }

@@ -145,8 +145,6 @@ static void on_end(evutil_socket_t fd, short what, void *ctx)
 	struct hooks *h = ctx;
 	char why[64];
 
-	(void)fd;
-	(void)what;
 	if (!program_ended(h->pid, why, sizeof(why)))
 		return;
 	program_kill(h->pid); // what it has started
@@ -163,8 +161,6 @@ static void on_timeout(evutil_socket_t fd, short what, void *ctx)
 {
 	struct hooks *h = ctx;
 
-	(void)fd;
-	(void)what;
 	h->late = true;
 	program_kill(h->pid);
 }

@@ -379,7 +379,6 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 {
 	const struct housekeeping *h = a->housekeeping;
 
-	(void)fields;
 	agent_task_report(&h->trial, problems);
 	agent_task_report(&h->services, problems);
 	agent_task_report(&h->entries, problems);

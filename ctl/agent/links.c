@@ -202,8 +202,6 @@ static void on_readable(evutil_socket_t fd, short what, void *links)
 	struct links_part *l = links;
 	int code = monitor_read(l->monitor, on_event, l);
 
-	(void)fd;
-	(void)what;
 	if (!code)
 		return;
 	l->overruns++;
@@ -529,7 +527,6 @@ static void stop(struct agent *a)
 
 static int reload(struct agent *a, struct err *err)
 {
-	(void)err;
 	need_look(a->links);
 	return 0;
 }

@@ -443,8 +443,6 @@ static void on_due(evutil_socket_t none, short what, void *part)
 	struct names_part *p = part;
 	CLEANUP_TEXT struct text input = {0};
 
-	(void)none;
-	(void)what;
 	if (!p->asking)
 		add_due(p, agent_now_ms(), &input);
 	if (input.len)
@@ -625,7 +623,6 @@ static void stop(struct agent *a)
 
 static int reload(struct agent *a, struct err *err)
 {
-	(void)err;
 	vec_each (&a->names->names, one)
 		one->due_ms = agent_now_ms();
 	a->names->rest_ms = 0;

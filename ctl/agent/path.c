@@ -144,7 +144,6 @@ static void on_tun(evutil_socket_t fd, short what, void *ctx)
 	struct path *p = ctx;
 	uint8_t *packet = p->buffer + WRAP_MOST;
 
-	(void)what;
 	for (int n = 0; n < PACKETS_AT_ONCE; n++) {
 		ssize_t got = read(fd, packet - HEAD, HEAD + ENCLAVE_MTU);
 
@@ -185,7 +184,6 @@ static void on_in(evutil_socket_t fd, short what, void *ctx)
 {
 	struct path *p = ctx;
 
-	(void)what;
 	for (int n = 0; n < PACKETS_AT_ONCE; n++) {
 		ssize_t got = recv(fd, p->buffer, sizeof(p->buffer), 0);
 

@@ -170,8 +170,6 @@ static void on_change(void *part)
 
 static void on_again(evutil_socket_t fd, short what, void *part)
 {
-	(void)fd;
-	(void)what;
 	ask(part);
 }
 
@@ -232,7 +230,6 @@ static void stop(struct agent *a)
 
 static int reload(struct agent *a, struct err *err)
 {
-	(void)err;
 	if (a->places->n)
 		ask(a->places);
 	return 0;

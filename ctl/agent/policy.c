@@ -5,8 +5,6 @@
 
 static int start(struct agent *a, struct err *err)
 {
-	(void)a;
-	(void)err;
 	return 0;
 }
 

@@ -168,8 +168,6 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 	};
 	struct err err = {0};
 
-	(void)fd;
-	(void)what;
 	if (r->child)
 		return;
 	r->stale = false;

@@ -179,8 +179,6 @@ static void on_timer(evutil_socket_t fd, short what, void *watches)
 	struct watches *w = watches;
 	sum_text now;
 
-	(void)fd;
-	(void)what;
 	watch_all(w);
 	sum_files(w, now);
 	if (!strcmp(now, w->seen))
@@ -207,7 +205,6 @@ static void on_events(evutil_socket_t fd, short what, void *watches)
 	bool any = false;
 	ssize_t len;
 
-	(void)what;
 	for (int n = 0; n < READS_AT_ONCE && (len = read(fd, events, sizeof(events))) > 0; n++)
 		for (char *at = events; at < events + len;
 		     at += sizeof(struct inotify_event) + ((struct inotify_event *)at)->len)

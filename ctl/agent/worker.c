@@ -62,7 +62,6 @@ static void on_result(evutil_socket_t fd, short what, void *ctx)
 	struct result result = {0};
 	ssize_t n = read(fd, &result, sizeof(result));
 
-	(void)what;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n != sizeof(result)) {

@@ -121,7 +121,6 @@ void mem_trim(void)
 
 void mem_map_from(int bytes)
 {
-	(void)bytes;
 }
 
 #endif

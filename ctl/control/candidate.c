@@ -381,7 +381,6 @@ int candidate_prove(struct candidate *c, const struct instance *i, struct err *e
 	size_t before = diag_errors(c->diag);
 	int code;
 
-	(void)i;
 	for (size_t e = 0; e < c->resolved->n_expects; e++)
 		if ((code = prove_one(c, &c->resolved->expects[e], err)))
 			return code;

@@ -44,7 +44,6 @@ static int read_record(void *ctx, const char *path, size_t max, char **ret_text,
 	struct environment_file *file = (void *)environment_find_file(ctx, path);
 	int code;
 
-	(void)max;
 	if (!file) {
 		err_input(err, "'%s' is not in the record", path);
 		return -ENOENT;
@@ -63,7 +62,6 @@ static int glob_record(void *ctx, const char *pattern, char ***ret, size_t *ret_
 	const struct environment *w = ctx;
 	VEC(char *) found = {0};
 
-	(void)err;
 	vec_each (&w->files, file)
 		if (!fnmatch(pattern, file->path, FNM_PATHNAME | FNM_PERIOD))
 			vec_push(&found, mem_strdup(file->path));
@@ -346,7 +344,6 @@ static int ranges_live(void *ctx, const struct geo *wanted, size_t n, struct pol
 static int ranges_record(void *ctx, const struct geo *wanted, size_t n,
 			 struct policy_ranges *answers, struct err *err)
 {
-	(void)err;
 	for (size_t i = 0; i < n; i++) {
 		const struct environment_geo *record = find_geo(ctx, &wanted[i]);
 		geo_text name;

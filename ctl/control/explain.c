@@ -163,7 +163,6 @@ static void keep_first(void *ctx, enum diag_level level, const char *file, unsig
 	const struct explain_step *q = f->question;
 	bool in_packet = q->packet && file && line == q->line && !strcmp(file, q->path);
 
-	(void)column;
 	if (level > f->worst || (f->text.len && (f->in_packet || !in_packet)))
 		return;
 	text_free(&f->text);

@@ -118,8 +118,6 @@ static const char *look_at_line(void *since, const struct journal_line *line, si
 	const struct store_since *s = since;
 	const struct journal_index *x = s->b->journal.index;
 
-	(void)at;
-	(void)len;
 	if (line->what == JOURNAL_OWNER)
 		return NULL;
 	if (has_prefix(&s->draft->before, &line->prefix) ||

@@ -77,7 +77,6 @@ static int remove_here(void *ctx, const char *netns)
 	struct if_nameindex *links = if_nameindex();
 	int code = remove_from(ctx, links);
 
-	(void)netns;
 	if (links)
 		if_freenameindex(links);
 	return code;

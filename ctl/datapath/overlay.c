@@ -274,7 +274,6 @@ static uint32_t entries_of(const struct instance *i, enum overlay_table t)
 
 int overlay_fill(const struct instance *i, size_t ret_n[OVERLAY_TABLES], struct err *err)
 {
-	(void)err;
 	for (enum overlay_table t = 0; t < TABLES; t++)
 		ret_n[t] = entries_of(i, t);
 	return 0;

@@ -204,7 +204,6 @@ static int fill_batch(void *context, const struct policy_set_key *keys,
 {
 	struct set_fill *fill = context;
 
-	(void)keys;
 	for (uint32_t k = 0; k < n; k++)
 		fill->n += values[k].until > fill->now;
 	return 0;

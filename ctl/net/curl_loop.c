@@ -67,8 +67,6 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 	struct curl_loop *loop = ctx;
 	int running;
 
-	(void)fd;
-	(void)what;
 	curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	finish_all(loop);
 }
@@ -91,7 +89,6 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void 
 	short kind = (short)((what & CURL_POLL_IN ? EV_READ : 0) |
 			     (what & CURL_POLL_OUT ? EV_WRITE : 0) | EV_PERSIST);
 
-	(void)easy;
 	loop_event_free(event);
 	if (what == CURL_POLL_REMOVE)
 		return 0;
@@ -108,7 +105,6 @@ static int set_timer(CURLM *multi, long timeout_ms, void *ctx)
 	struct curl_loop *loop = ctx;
 	struct timeval in = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 
-	(void)multi;
 	return timeout_ms < 0 ? event_del(loop->timer) : event_add(loop->timer, &in);
 }
 

@@ -121,8 +121,6 @@ static int set_resolv_conf(const char *path, struct ares_options *o, int *mask, 
 	*mask |= ARES_OPT_RESOLVCONF;
 	return 0;
 #else
-	(void)o;
-	(void)mask;
 	return err_stated(err, ENOTSUP, "cannot use '%s': this c-ares reads /etc/resolv.conf only",
 			  path);
 #endif

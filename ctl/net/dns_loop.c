@@ -41,8 +41,6 @@ static void on_event(evutil_socket_t fd, short what, void *ctx)
 	struct dns_ask *a = ctx;
 	int64_t ms;
 
-	(void)fd;
-	(void)what;
 	if (dns_resolver_step(a->resolver, &ms)) {
 		wait_ms(a, ms);
 		return;

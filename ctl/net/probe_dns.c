@@ -66,7 +66,6 @@ static void on_answer(evutil_socket_t fd, short what, void *ctx)
 	struct probe *p = ctx;
 	ssize_t len;
 
-	(void)what;
 	for (int n = 0; n < AT_ONCE && !p->ended; n++) {
 		len = recv(fd, answer, sizeof(answer), 0);
 		if (len < 0 && (errno == EAGAIN || errno == EINTR))

@@ -67,8 +67,6 @@ static void on_dead(evutil_socket_t fd, short what, void *ctx)
 	struct probe_dying *d = ctx;
 	struct probes *all = d->all;
 
-	(void)fd;
-	(void)what;
 	waitpid(d->pid, NULL, WNOHANG);
 	dying_free(d);
 	all->programs--;
@@ -121,8 +119,6 @@ static void on_end(evutil_socket_t fd, short what, void *ctx)
 	struct probe *p = ctx;
 	char why[64];
 
-	(void)fd;
-	(void)what;
 	if (!program_ended(p->pid, why, sizeof(why)))
 		return;
 	if (why[0])

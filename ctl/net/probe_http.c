@@ -66,7 +66,6 @@ static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockad
 	struct probe *p = ctx;
 	int fd = p->spec.open(p->spec.open_ctx, p->spec.port, address->socktype);
 
-	(void)purpose;
 	if (fd >= 0)
 		return fd;
 	p->no_socket = -fd;

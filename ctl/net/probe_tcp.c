@@ -12,7 +12,6 @@ static void on_connected(evutil_socket_t fd, short what, void *ctx)
 	int code = 0;
 	socklen_t len = sizeof(code);
 
-	(void)what;
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &len))
 		code = errno;
 	if (code)

@@ -47,7 +47,6 @@ static void print_proto(struct text *t, const struct resolved *r, unsigned value
 {
 	const char *name = names_of_proto((uint8_t)value);
 
-	(void)r;
 	if (name)
 		text_add(t, name);
 	else
@@ -89,7 +88,6 @@ static void read_vlan(struct eval *e, const char *word)
 
 static void print_vlan(struct text *t, const struct resolved *r, unsigned value)
 {
-	(void)r;
 	if (value)
 		text_addf(t, "%u", value);
 	else
@@ -175,7 +173,6 @@ static void read_ethertype(struct eval *e, const char *word)
 
 static void print_ethertype(struct text *t, const struct resolved *r, unsigned value)
 {
-	(void)r;
 	text_addf(t, "0x%04x", value);
 }
 

@@ -72,7 +72,6 @@ static bool parse_type(struct parser *p, struct ast_rule *rule, const struct tok
 
 static bool parse_code(struct parser *p, struct ast_rule *rule, const struct token *t)
 {
-	(void)rule;
 	return parse_fail(p, t->at, "write type NAME code NUMBER", "'code' must follow its type");
 }
 

@@ -12,44 +12,37 @@ typedef bool option_fn(struct parser *p, struct ast_service *s, const struct tok
 
 static bool parse_vip(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	return parse_list(p, &domain_address, &s->vip);
 }
 
 static bool parse_proto(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	return parse_list(p, &domain_proto, &s->proto);
 }
 
 static bool parse_port(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	s->any_port = parse_accept_word(p, "any");
 	return s->any_port || parse_list(p, &domain_port, &s->port);
 }
 
 static bool parse_mode(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	return parse_choice(p, &choice_modes, NULL, &s->mode);
 }
 
 static bool parse_idle(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	return parse_time(p, "a time", &s->idle_ms);
 }
 
 static bool parse_lost(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	return parse_time(p, "a time", &s->lost_ms);
 }
 
 static bool parse_ramp(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	return parse_time(p, "a time", &s->ramp_ms);
 }
 
@@ -57,7 +50,6 @@ static bool parse_keep(struct parser *p, struct ast_service *s, const struct tok
 {
 	uint64_t millionths;
 
-	(void)t;
 	if (!parse_percent(p, &millionths))
 		return false;
 	s->keep = (uint32_t)(millionths / 10000);
@@ -73,7 +65,6 @@ static bool parse_udp(struct parser *p, struct ast_service *s, const struct toke
 {
 	uint8_t n;
 
-	(void)t;
 	if (!parse_choice(p, &choice_udp, NULL, &n))
 		return false;
 	s->udp_move = n == UDP_MOVE;
@@ -84,7 +75,6 @@ static bool parse_hash(struct parser *p, struct ast_service *s, const struct tok
 {
 	uint8_t n;
 
-	(void)t;
 	if (!parse_choice(p, &choice_hashes, NULL, &n))
 		return false;
 	s->hash_source = n == SERVICE_HASH_SOURCE;
@@ -93,19 +83,16 @@ static bool parse_hash(struct parser *p, struct ast_service *s, const struct tok
 
 static bool parse_source(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	return parse_list(p, &domain_address, &s->source);
 }
 
 static bool parse_ring(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	return parse_number(p, "a ring size", POLICY_RING_MIN, POLICY_RING_MAX, &s->ring);
 }
 
 static bool parse_pins(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	(void)t;
 	return parse_count(p, "a number of pins", POLICY_PINS_MIN, POLICY_PINS_MAX, &s->pins);
 }
 

@@ -16,7 +16,6 @@
 static int system_read(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
 		       struct err *err)
 {
-	(void)ctx;
 	return file_read(path, max, ret_text, ret_len, err);
 }
 
@@ -25,7 +24,6 @@ static int system_glob(void *ctx, const char *pattern, char ***ret, size_t *ret_
 	glob_t found;
 	int code = glob(pattern, GLOB_NOSORT, NULL, &found);
 
-	(void)ctx;
 	if (code == GLOB_NOMATCH) {
 		*ret = NULL;
 		*ret_n = 0;

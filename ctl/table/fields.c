@@ -145,7 +145,6 @@ static bool build_ethertypes(struct fields_builder *b, enum policy_field field, 
 {
 	struct row row;
 
-	(void)field;
 	row_init(&row, b->rows->words);
 	for (size_t i = 0; i < b->in->n_rules; i++) {
 		const struct resolved_rule *rule = &b->in->rules[i];

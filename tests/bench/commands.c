@@ -59,19 +59,16 @@ static int ban_nft(const struct place *p, const char *address, struct tool_cost 
 {
 	CLEANUP_FREE char *element = mem_printf("{ %s }", address);
 
-	(void)p;
 	return tool_run(WORDS("nft", "add", "element", "netdev", "wb", "s", element), cost);
 }
 
 static int ban_ipset(const struct place *p, const char *address, struct tool_cost *cost)
 {
-	(void)p;
 	return tool_run(WORDS("ipset", "add", "wb", address), cost);
 }
 
 static int ban_xdp_filter(const struct place *p, const char *address, struct tool_cost *cost)
 {
-	(void)p;
 	return tool_run(WORDS("xdp-filter", "ip", "-m", "src", address), cost);
 }
 

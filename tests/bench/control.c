@@ -39,7 +39,6 @@ static void write_nft(const struct bench *b, const char *path)
 	FILE *f = fopen(path, "we");
 	addr_text text;
 
-	(void)b;
 	if (!f)
 		bench_fail(errno, "cannot write '%s'", path);
 	set_hosts(4, 1000000, 61, &s);

@@ -99,7 +99,6 @@ static void make_from(const struct rules *r, size_t i, uint64_t *state, struct m
 	// Of class E, which no packet has as source.
 	uint8_t head = (uint8_t)(240 + random_next(state) % 15);
 
-	(void)r;
 	m->proto = i % 4 == 1 ? UDP : TCP;
 	m->from = network(&head, 1, 4, i % 3 ? 24 : 32, state);
 	if (i % 2)

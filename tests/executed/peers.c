@@ -15,34 +15,26 @@ void subject_empty(struct subject *ret)
 
 void subject_hash(const struct set *s, struct subject *ret)
 {
-	(void)s;
 	absent("kernel-hash", ret);
 }
 
 void subject_lpm(const struct set *s, struct subject *ret)
 {
-	(void)s;
 	absent("kernel-lpm", ret);
 }
 
 void subject_lru(uint32_t entries, struct subject *ret)
 {
-	(void)entries;
 	absent("kernel-lru", ret);
 }
 
 void subject_linear(const struct bench_rule *rules, size_t n, struct subject *ret)
 {
-	(void)rules;
-	(void)n;
 	absent("linear", ret);
 }
 
 void subject_xdp_filter(const char *what, const struct set *const *sets, size_t n,
 			struct subject *ret)
 {
-	(void)what;
-	(void)sets;
-	(void)n;
 	absent("xdp-filter", ret);
 }

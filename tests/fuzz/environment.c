@@ -26,7 +26,6 @@ static int read_file(void *ctx, const char *path, size_t max, char **ret_text, s
 {
 	const struct fuzz_environment *in = ctx;
 
-	(void)max;
 	if (!strcmp(path, "main"))
 		return give(in->main, in->main_len, ret_text, ret_len);
 	if (!strcmp(path, "services"))
@@ -38,9 +37,6 @@ static int read_file(void *ctx, const char *path, size_t max, char **ret_text, s
 
 static int list_files(void *ctx, const char *pattern, char ***ret, size_t *ret_n, struct err *err)
 {
-	(void)ctx;
-	(void)pattern;
-	(void)err;
 	*ret = mem_zalloc(1, sizeof(**ret));
 	(*ret)[0] = mem_strdup("inc");
 	*ret_n = 1;
@@ -60,8 +56,6 @@ static void leave_out(struct policy_answer *answer, size_t n)
 static int resolve(void *ctx, const struct policy_question *questions, size_t n,
 		   struct policy_answer *answers, struct err *err)
 {
-	(void)ctx;
-	(void)err;
 	for (size_t i = 0; i < n; i++) {
 		const char *name = questions[i].name;
 		uint8_t bytes[16] = {0x20, 1, (uint8_t)name[0]};
@@ -86,8 +80,6 @@ static int resolve(void *ctx, const struct policy_question *questions, size_t n,
 
 static int addresses(void *ctx, struct addr **ret, size_t *ret_n, struct err *err)
 {
-	(void)ctx;
-	(void)err;
 	*ret = mem_zalloc(1, sizeof(**ret));
 	**ret = addr_from_v4(0x0100000au);
 	*ret_n = 1;

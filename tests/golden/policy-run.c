@@ -144,7 +144,6 @@ static int resolve(void *ctx, const struct policy_question *questions, size_t n,
 {
 	CLEANUP(guard_free) struct guard guard = {0};
 
-	(void)err;
 	guard_words(ctx, "self", "an address of this host", &guard);
 	guard_words(ctx, "gateway", "the default gateway", &guard);
 	guard_words(ctx, "resolver", "the resolver of this host", &guard);
@@ -200,7 +199,6 @@ static int addresses(void *ctx, struct addr **ret, size_t *ret_n, struct err *er
 {
 	const char *text = find(ctx, "self");
 
-	(void)err;
 	if (text)
 		parse_addresses(text, ret, ret_n);
 	return 0;
@@ -213,7 +211,6 @@ static int read_text(void *ctx, const char *path, size_t max, char **ret_text, s
 	static const char feeds[] = "https://lists.example/";
 	CLEANUP_FREE char *file = NULL;
 
-	(void)ctx;
 	if (strncmp(path, feeds, strlen(feeds)) != 0)
 		return source_system.read(source_system.ctx, path, max, ret_text, ret_len, err);
 	file = mem_printf("accept/%s", path + strlen(feeds));

@@ -30,7 +30,6 @@ static void test_local(void **state)
 		"abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabc",
 	};
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_SIZE(hosts); n++)
 		if (!api_origin_is_local(hosts[n]))
 			fail_msg("'%s' is refused", hosts[n]);
@@ -68,7 +67,6 @@ static void test_foreign(void **state)
 		"abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcd",
 	};
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_SIZE(hosts); n++)
 		if (api_origin_is_local(hosts[n]))
 			fail_msg("'%s' is taken", hosts[n]);

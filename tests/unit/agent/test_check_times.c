@@ -31,7 +31,6 @@ static void test_buckets(void **state)
 	struct json *list;
 	const struct json *web;
 
-	(void)state;
 	add(t, 0, true, false);
 	add(t, 1000, true, false);
 	add(t, 1001, false, false);
@@ -60,7 +59,6 @@ static void test_services(void **state)
 	struct check_times *web = check_times_of(&all, "web"), *dns = check_times_of(&all, "dns");
 	const char *const kept[] = {"dns", "new"};
 
-	(void)state;
 	assert_ptr_not_equal(web, dns);
 	add(dns, 1, true, false);
 	check_times_keep(&all, kept, 2);

@@ -80,7 +80,6 @@ static void test_sleep(void **state)
 	struct heart *h = begin();
 	struct event *far = timer_in(100000), *near, *now;
 
-	(void)state;
 	heart_beat(h);
 	assert_int_equal(h->page->turned_ms, clock_ms);
 	assert_int_equal(h->page->late_ms, clock_ms + 3 * HEART_MOST_MS);
@@ -108,7 +107,6 @@ static void test_turns_without_a_pause(void **state)
 	struct heart *h = begin();
 	struct event *far = timer_in(100000), *near;
 
-	(void)state;
 	heart_beat(h);
 	near = timer_in(1000);
 	heart_beat(h);
@@ -125,7 +123,6 @@ static void test_late(void **state)
 {
 	struct heart *h = begin();
 
-	(void)state;
 	clock_ms += 3 * HEART_MOST_MS;
 	assert_int_equal(heart_late_ms("test"), 0);
 	clock_ms++;
@@ -141,7 +138,6 @@ static void test_next_agent(void **state)
 {
 	struct heart *h = begin();
 
-	(void)state;
 	end(h);
 	clock_ms += 100 * HEART_MOST_MS;
 	assert_true(heart_late_ms("test") > 0);
@@ -167,7 +163,6 @@ static void test_busy_turn(void **state)
 	struct heart *h = begin();
 	struct event *near = timer_in(10), *busy = evtimer_new(loop, take_turn, &busy);
 
-	(void)state;
 	event_priority_set(busy, 1);
 	event_active(busy, EV_TIMEOUT, 0);
 	heart_beat(h);
@@ -188,7 +183,6 @@ static void test_own_timer_is_last(void **state)
 	struct event *near = timer_in(300);
 	struct timeval own, other;
 
-	(void)state;
 	heart_beat(h);
 	event_pending(h->timer, EV_TIMEOUT, &own);
 	event_pending(near, EV_TIMEOUT, &other);

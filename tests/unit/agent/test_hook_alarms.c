@@ -25,7 +25,6 @@ static void keys(void **state)
 		{"", ""},
 	};
 
-	(void)state;
 	for (size_t n = 0; n < sizeof(cases) / sizeof(*cases); n++) {
 		char *key = hook_alarm_key(cases[n].alarm);
 

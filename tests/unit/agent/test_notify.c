@@ -46,7 +46,6 @@ static void test_abstract_name(void **state)
 	CLEANUP_FREE char *name = mem_printf("@weir-test-%d", getpid());
 	CLEANUP_FD int fd = manager(name);
 
-	(void)state;
 	assert_true(notify_send("READY=1\nSTATUS=%s", "all is well"));
 	expect_told(fd, "READY=1\nSTATUS=all is well");
 }
@@ -57,7 +56,6 @@ static void test_path(void **state)
 	CLEANUP_FREE char *name = mem_printf("%s/socket", mkdtemp(folder));
 	CLEANUP_FD int fd = manager(name);
 
-	(void)state;
 	assert_true(notify_send("STOPPING=1"));
 	expect_told(fd, "STOPPING=1");
 	unlink(name);
@@ -71,7 +69,6 @@ static void test_reloading_has_the_time(void **state)
 	CLEANUP_FD int fd = manager(name);
 	char got[128] = "";
 
-	(void)state;
 	notify_reloading();
 	assert_true(recv(fd, got, sizeof(got) - 1, 0) > 0);
 	assert_memory_equal(got, "RELOADING=1\nMONOTONIC_USEC=", 27);
@@ -84,7 +81,6 @@ static void test_a_full_manager_does_not_block(void **state)
 	CLEANUP_FD int fd = manager(name);
 	int sent = 0;
 
-	(void)state;
 	while (notify_send("WATCHDOG=1"))
 		assert_true(sent++ < 1000000);
 	assert_true(sent > 0);
@@ -93,7 +89,6 @@ static void test_a_full_manager_does_not_block(void **state)
 
 static void test_no_manager(void **state)
 {
-	(void)state;
 	unsetenv("NOTIFY_SOCKET");
 	assert_false(notify_send("READY=1"));
 	setenv("NOTIFY_SOCKET", "relative", 1);
@@ -109,7 +104,6 @@ static void test_watchdog(void **state)
 	CLEANUP_FREE char *own = mem_printf("%d", getpid());
 	CLEANUP_FREE char *other = mem_printf("%d", getpid() + 1);
 
-	(void)state;
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");
 	assert_int_equal(notify_watchdog_us(), 0);
@@ -131,7 +125,6 @@ static void test_journal(void **state)
 	struct stat st;
 	char here[64];
 
-	(void)state;
 	unsetenv("JOURNAL_STREAM");
 	assert_false(notify_logs_to_journal());
 	assert_int_equal(fstat(STDERR_FILENO, &st), 0);

@@ -56,8 +56,6 @@ static void on_change(void *ctx)
 
 static void on_timer(evutil_socket_t fd, short what, void *base)
 {
-	(void)fd;
-	(void)what;
 	event_base_loopbreak(base);
 }
 
@@ -89,7 +87,6 @@ static void test_flood(void **state)
 	unsigned changes = 0;
 	uint64_t begin;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	path = mem_printf("%s/edge.weir", folder);
 	vec_push(&paths.all, mem_strdup(path));
@@ -120,7 +117,6 @@ static void test_folders_that_stay_keep_their_watches(void **state)
 	struct watches *w = NULL;
 	unsigned changes = 0;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	path = mem_printf("%s/edge.weir", folder);
 	vec_push(&paths.all, mem_strdup(path));

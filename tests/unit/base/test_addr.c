@@ -35,7 +35,6 @@ static struct prefix prefix(const char *text)
 
 static void test_addr_accepts(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *canonical;
 	} cases[] = {
@@ -155,7 +154,6 @@ static const char *const no_addresses[] = {
 
 static void test_addr_refuses(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(no_addresses); i++) {
 		struct addr a = {.family = 99};
 		struct prefix p = {.len = 99};
@@ -175,7 +173,6 @@ static void test_addr_refuses(void **state)
 
 static void test_addr_reads_its_length_only(void **state)
 {
-	(void)state;
 	struct addr a;
 
 	assert_int_equal(addr_parse("1.2.3.45", 7, &a, NULL), 0);
@@ -189,7 +186,6 @@ static void test_addr_reads_its_length_only(void **state)
 
 static void test_mapped(void **state)
 {
-	(void)state;
 	static const char *const forms[] = {"::ffff:192.0.2.1", "::FFFF:c000:0201",
 					    "0:0:0:0:0:ffff:192.0.2.1"};
 	struct addr a, want = addr("192.0.2.1");
@@ -260,7 +256,6 @@ static void check_against_reference(const char *text)
 
 static void test_random_words_against_inet_pton(void **state)
 {
-	(void)state;
 	static const char alphabet[] = "0123456789abcdefF.:::..::/x%- g";
 	static const char *const seeds[] = {
 		"192.0.2.1", "1.2.3.4",    "255.255.255.255",         "::",
@@ -312,7 +307,6 @@ static struct addr random_addr(uint64_t *random)
 
 static void test_random_round_trip_and_inet_ntop(void **state)
 {
-	(void)state;
 	static const uint8_t zero[12];
 	uint64_t random = 11;
 
@@ -334,7 +328,6 @@ static void test_random_round_trip_and_inet_ntop(void **state)
 
 static void test_prefix_accepts(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *canonical;
 	} cases[] = {
@@ -489,7 +482,6 @@ static void check_explained(const struct explained *want, const struct err *got)
 
 static void test_prefix_explains(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad_prefixes); i++) {
 		const struct explained *bad = &bad_prefixes[i];
 		struct prefix p = {.len = 99};
@@ -506,7 +498,6 @@ static void test_prefix_explains(void **state)
 
 static void test_explains_monsters(void **state)
 {
-	(void)state;
 	static const char alphabet[] = "0123456789abcdefx.:/%-*[] \tz";
 	struct prefix ranges[254], p;
 	uint64_t random = 3;
@@ -536,7 +527,6 @@ static void test_explains_monsters(void **state)
 
 static void test_looks_like(void **state)
 {
-	(void)state;
 	static const char *const addresses[] = {
 		"1.2.3.4",
 		"10/8",
@@ -581,7 +571,6 @@ static void test_looks_like(void **state)
 
 static void test_looks_like_covers_what_parses(void **state)
 {
-	(void)state;
 	uint64_t random = 5;
 
 	for (int i = 0; i < 20000; i++) {
@@ -667,7 +656,6 @@ static size_t check_range_text(const char *first, const char *last)
 
 static void test_range_extremes(void **state)
 {
-	(void)state;
 	static const char all[] = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
 	static const char but_one[] = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe";
 
@@ -689,7 +677,6 @@ static void test_range_extremes(void **state)
 
 static void test_range_small_exhaustive(void **state)
 {
-	(void)state;
 	for (unsigned first = 0; first < 64; first++)
 		for (unsigned last = first; last < 64; last++) {
 			struct addr a = addr_of(0xc0000200u + first, 4);
@@ -701,7 +688,6 @@ static void test_range_small_exhaustive(void **state)
 
 static void test_range_random(void **state)
 {
-	(void)state;
 	uint64_t random = 13;
 
 	for (int i = 0; i < 20000; i++) {
@@ -721,7 +707,6 @@ static void test_range_random(void **state)
 
 static void test_range_of_mapped(void **state)
 {
-	(void)state;
 	struct prefix got[254];
 	addr_text text;
 	size_t n;
@@ -770,7 +755,6 @@ static const struct explained bad_ranges[] = {
 
 static void test_range_explains(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad_ranges); i++) {
 		const struct explained *bad = &bad_ranges[i];
 		struct prefix p[254];
@@ -815,7 +799,6 @@ static int sign(int n)
 
 static void test_contains_and_compare(void **state)
 {
-	(void)state;
 	uint64_t random = 17;
 	unsigned contained = 0;
 
@@ -844,7 +827,6 @@ static int compare_prefixes(const void *a, const void *b)
 // Sorted, a prefix comes before all that it contains, and those are adjacent.
 static void test_order_nests(void **state)
 {
-	(void)state;
 	enum { N = 2000 };
 	struct prefix *p = mem_zalloc(N, sizeof(*p));
 	uint64_t random = 19;
@@ -867,7 +849,6 @@ static void test_order_nests(void **state)
 
 static void test_prefix_of(void **state)
 {
-	(void)state;
 	uint64_t random = 23;
 
 	for (int i = 0; i < 50000; i++) {
@@ -884,7 +865,6 @@ static void test_prefix_of(void **state)
 
 static void test_compare_families(void **state)
 {
-	(void)state;
 	struct addr high = addr("255.255.255.255"), low = addr("::");
 
 	assert_true(addr_compare(&high, &low) < 0);
@@ -894,7 +874,6 @@ static void test_compare_families(void **state)
 
 static void test_kinds(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		bool loopback, unspecified, link_local;
@@ -921,7 +900,6 @@ static void test_kinds(void **state)
 
 static void test_from_wire(void **state)
 {
-	(void)state;
 	struct addr want4 = addr("192.0.2.1"), want6 = addr("2001:db8::1"), a;
 
 	a = addr_from_v4(htonl(0xc0000201));

@@ -28,7 +28,6 @@ static void test_as_a_sort(void **state)
 {
 	static const size_t sizes[] = {1, 2, 3, 10, ITEMS - 1, ITEMS, ITEMS + 1};
 
-	(void)state;
 	for (uint64_t ranks = 1; ranks < 2000; ranks *= 7) {
 		CLEANUP(best_free) struct best all = {.max = BEST_ALL};
 
@@ -53,7 +52,6 @@ static void test_none(void **state)
 {
 	CLEANUP(best_free) struct best none = {.max = 0}, empty = {.max = 3};
 
-	(void)state;
 	best_offer(&none, 1, 1);
 	best_sort(&none);
 	best_sort(&empty);
@@ -65,7 +63,6 @@ static void test_memory(void **state)
 {
 	CLEANUP(best_free) struct best b = {.max = 10};
 
-	(void)state;
 	for (size_t at = 0; at < 100000; at++)
 		best_offer(&b, 100000 - at, at);
 	assert_true(b.kept.cap <= 64);

@@ -10,7 +10,6 @@
 
 static void test_input(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	assert_int_equal(err_input(&err, "unknown set '@%s'", "x"), -EINVAL);
@@ -24,7 +23,6 @@ static void test_input(void **state)
 
 static void test_system(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	assert_int_equal(err_system(&err, ENOENT, "cannot open '%s'", "f"), -ENOENT);
@@ -43,7 +41,6 @@ static void test_system(void **state)
 // One errno of a system call that has many causes, and a sentence that has the cause.
 static void test_cause(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	assert_int_equal(err_system(&err, EINVAL, "cannot link '%s'", "x"), -EINVAL);
@@ -59,7 +56,6 @@ static void test_cause(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	assert_int_equal(err_refused(&err, "a trial is pending"), -EPERM);
@@ -71,7 +67,6 @@ static void test_refused(void **state)
 
 static void test_nobody_listens(void **state)
 {
-	(void)state;
 	assert_int_equal(err_input(NULL, "x"), -EINVAL);
 	assert_int_equal(err_system(NULL, ENOSPC, "x"), -ENOSPC);
 	assert_int_equal(err_refused(NULL, "x"), -EPERM);
@@ -82,7 +77,6 @@ static void test_nobody_listens(void **state)
 
 static void test_prefix(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	err_prefix(&err, "nothing");
@@ -101,7 +95,6 @@ static void test_full(void **state)
 	struct err err = {0};
 	err_full_text full;
 
-	(void)state;
 	err_system(&err, ENOENT, "cannot open 'x'");
 	assert_string_equal(err_full(&err, full), "cannot open 'x': it does not exist");
 	err_hint(&err, "is it mounted?");
@@ -116,7 +109,6 @@ static void test_full(void **state)
 
 static void test_clear(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	err_system(&err, EIO, "x");
@@ -131,7 +123,6 @@ static void test_clear(void **state)
 // The new sentence may contain the error that it replaces.
 static void test_arguments_from_itself(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	err_input(&err, "inner");
@@ -150,7 +141,6 @@ static void test_arguments_from_itself(void **state)
 
 static void test_cuts_what_is_too_long(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	char text[5000];
 
@@ -177,7 +167,6 @@ static void test_cuts_what_is_too_long(void **state)
 
 static void test_names(void **state)
 {
-	(void)state;
 	for (int code = 1; code < 200; code++)
 		if (err_name_of(code))
 			assert_string_equal(err_name_of(code), strerrorname_np(code));
@@ -209,7 +198,6 @@ static void test_is_like(void **state)
 		{"the same", "the same, and more", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct err a = {0}, b = {0};
 

@@ -66,7 +66,6 @@ static mode_t mode_of(const char *path)
 
 static void test_read(void **state)
 {
-	(void)state;
 	CLEANUP_FREE char *text = NULL;
 	size_t len;
 
@@ -84,7 +83,6 @@ static void test_read(void **state)
 
 static void test_read_bound(void **state)
 {
-	(void)state;
 	CLEANUP_FREE char *text = NULL;
 	size_t len;
 
@@ -102,7 +100,6 @@ static void test_read_bound(void **state)
 
 static void test_read_refuses_without_waiting(void **state)
 {
-	(void)state;
 	struct sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = "socket"};
 	CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -142,7 +139,6 @@ static void test_read_stream(void **state)
 	pid_t writer;
 	int ends[2], status;
 
-	(void)state;
 	alarm(10);
 	assert_int_equal(mkfifo("fifo", 0600), 0);
 	if (!(writer = fork()))
@@ -169,7 +165,6 @@ static void test_read_stream(void **state)
 
 static void test_read_absent(void **state)
 {
-	(void)state;
 	char long_name[300];
 
 	memset(long_name, 'x', sizeof(long_name));
@@ -190,7 +185,6 @@ static void test_read_absent(void **state)
 // For these the kernel reports 0 bytes and delivers more than the first buffer can hold.
 static void test_read_without_a_size(void **state)
 {
-	(void)state;
 	CLEANUP_FREE char *text = NULL;
 	size_t len = 0;
 
@@ -214,7 +208,6 @@ static void append_for_ever(const char *path)
 
 static void test_read_while_it_grows(void **state)
 {
-	(void)state;
 	pid_t writer;
 
 	write_file("growing", "", 0);
@@ -285,7 +278,6 @@ static int read_fed(size_t len, size_t piece, useconds_t pause, size_t max, char
 
 static void test_read_standard_input(void **state)
 {
-	(void)state;
 	static const size_t sizes[] = {0, 1, 65534, 65535, 65536, 65537, 131071, 131072, 1000000};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -301,7 +293,6 @@ static void test_read_standard_input(void **state)
 
 static void test_read_standard_input_bound(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	char *text = NULL;
 	size_t len;
@@ -314,12 +305,10 @@ static void test_read_standard_input_bound(void **state)
 
 static void do_nothing(int signal_number)
 {
-	(void)signal_number;
 }
 
 static void test_read_is_interrupted(void **state)
 {
-	(void)state;
 	struct sigaction quiet = {.sa_handler = do_nothing}, old; // no SA_RESTART
 	struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
 	CLEANUP_FREE char *text = NULL;
@@ -337,7 +326,6 @@ static void test_read_is_interrupted(void **state)
 
 static void test_replace(void **state)
 {
-	(void)state;
 	mode_t mask = umask(077);
 
 	assert_int_equal(file_replace("fresh", "one", 3, 0644, NULL), 0);
@@ -354,7 +342,6 @@ static void test_replace(void **state)
 
 static void test_stage_then_commit(void **state)
 {
-	(void)state;
 	write_file("staged", "old", 3);
 	write_file("staged.new", "left behind by a killed process, and longer", 43);
 	assert_int_equal(chmod("staged.new", 0644), 0);
@@ -369,7 +356,6 @@ static void test_stage_then_commit(void **state)
 
 static void test_commit_follows_the_folder(void **state)
 {
-	(void)state;
 	CLEANUP_FREE char *here = getcwd(NULL, 0), *absolute = mem_printf("%s/absolute", here);
 
 	assert_int_equal(mkdir("sub", 0700), 0);
@@ -384,7 +370,6 @@ static void test_commit_follows_the_folder(void **state)
 // The disk is "full" after 4096 bytes.
 static void test_stage_fails_half_way(void **state)
 {
-	(void)state;
 	struct rlimit old, small;
 	struct err err = {0};
 	char big[10000];
@@ -409,7 +394,6 @@ static void test_stage_fails_half_way(void **state)
 
 static void test_stage_refuses(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	write_file("victim", "precious", 8);
@@ -430,7 +414,6 @@ static void test_stage_refuses(void **state)
 
 static void test_commit_fails(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	assert_int_equal(file_commit("never-staged", &err), -ENOENT);
@@ -454,7 +437,6 @@ static void replace_for_ever(const char *path, size_t len)
 
 static void test_killed_writer_leaves_a_whole_file(void **state)
 {
-	(void)state;
 	enum { LEN = 300000 };
 	uint64_t random = 29;
 
@@ -480,7 +462,6 @@ static void test_killed_writer_leaves_a_whole_file(void **state)
 
 static void test_mkdirs(void **state)
 {
-	(void)state;
 	mode_t mask = umask(077);
 	struct err err = {0};
 
@@ -508,7 +489,6 @@ static void test_mkdirs(void **state)
 
 static void test_remove_tree(void **state)
 {
-	(void)state;
 	assert_int_equal(file_mkdirs("tree/a/b/c", 0700, NULL), 0);
 	assert_int_equal(file_mkdirs("outside/deep", 0700, NULL), 0);
 	write_file("outside/file", "x", 1);
@@ -532,7 +512,6 @@ static void test_remove_tree(void **state)
 
 static void test_remove_tree_refuses(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	assert_int_equal(file_mkdirs("aim/inner", 0700, NULL), 0);
@@ -548,7 +527,6 @@ static void test_remove_tree_refuses(void **state)
 
 static void test_exists(void **state)
 {
-	(void)state;
 	write_file("real", "", 0);
 	assert_int_equal(symlink("gone", "hanging"), 0);
 	assert_true(file_exists("real"));
@@ -574,7 +552,6 @@ static int enter_folder(void **state)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	(void)state;
 	folder = mem_printf("%s/weir-test-XXXXXX", tmp ? tmp : "/tmp");
 	descriptors = count_descriptors();
 	return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
@@ -584,7 +561,6 @@ static int leave_folder(void **state)
 {
 	int r;
 
-	(void)state;
 	r = chdir("/") < 0 || file_remove_tree(folder, NULL) < 0;
 	free(folder);
 	return r || count_descriptors() != descriptors ? -1 : 0;

@@ -28,7 +28,6 @@ static void assert_prints(struct json *j, const char *want)
 
 static void test_values(void **state)
 {
-	(void)state;
 	assert_prints(json_object(), "{}\n");
 	assert_prints(json_array(), "[]\n");
 	assert_prints(json_nothing(), "null\n");
@@ -46,7 +45,6 @@ static void test_values(void **state)
 
 static void test_strings(void **state)
 {
-	(void)state;
 	assert_prints(json_string(""), "\"\"\n");
 	assert_prints(json_string("a\"b\\c\n\033"), "\"a\\\"b\\\\c\\n\\u001B\"\n");
 	assert_prints(json_string("gr\xc3\xbc\xc3\x9f \xf0\x9f\x8c\x8a"),
@@ -57,7 +55,6 @@ static void test_strings(void **state)
 
 static void test_keeps_the_order(void **state)
 {
-	(void)state;
 	struct json *j = json_object(), *list = json_array();
 
 	json_set(j, "z", json_u64(1));
@@ -72,7 +69,6 @@ static void test_keeps_the_order(void **state)
 
 static void test_no_child_is_null(void **state)
 {
-	(void)state;
 	struct json *j = json_object(), *list = json_array();
 
 	json_set(j, "k", NULL);
@@ -84,7 +80,6 @@ static void test_no_child_is_null(void **state)
 // U+009B begins a sequence on some terminals, U+202E reverses a line: both are read back unchanged.
 static void test_steers_no_terminal(void **state)
 {
-	(void)state;
 	static const char note[] = "a\xc2\x9b"
 				   "31m\x7f\xe2\x80\xae\xc3\xa9";
 	struct json *j = json_object();
@@ -97,7 +92,6 @@ static void test_steers_no_terminal(void **state)
 
 static void test_pretty(void **state)
 {
-	(void)state;
 	CLEANUP_JSON struct json *j = json_object();
 	CLEANUP_FREE char *text = NULL;
 
@@ -109,7 +103,6 @@ static void test_pretty(void **state)
 
 static void test_print_adds(void **state)
 {
-	(void)state;
 	CLEANUP_JSON struct json *j = json_object();
 	CLEANUP_TEXT struct text text = {0};
 
@@ -121,7 +114,6 @@ static void test_print_adds(void **state)
 
 static void test_copies(void **state)
 {
-	(void)state;
 	CLEANUP_JSON struct json *j = json_object();
 	CLEANUP_FREE char *there = NULL, *absent = NULL, *number = NULL;
 
@@ -137,7 +129,6 @@ static void test_copies(void **state)
 
 static void test_reading(void **state)
 {
-	(void)state;
 	static const char text[] =
 		"{\"s\":\"x\",\"n\":7,\"neg\":-1,\"l\":[1,{\"k\":\"v\"}],\"z\":null}";
 	CLEANUP_JSON struct json *j = json_parse(text, sizeof(text) - 1, NULL, 0);
@@ -164,7 +155,6 @@ static void test_reading(void **state)
 
 static void test_parse_refuses(void **state)
 {
-	(void)state;
 	static const char *const bad[] = {
 		"", "{", "{}x", "{\"a\":1,\"a\":2}", "[1,]", "'x'", "{\"a\":\"\xff\"}", "01", "nan",
 	};
@@ -184,7 +174,6 @@ static void test_parse_refuses(void **state)
 
 static void test_round_trip(void **state)
 {
-	(void)state;
 	CLEANUP_JSON struct json *j = json_object(), *back = NULL;
 	CLEANUP_FREE char *text = NULL, *again = NULL;
 
@@ -199,7 +188,6 @@ static void test_round_trip(void **state)
 
 static void test_free_nothing(void **state)
 {
-	(void)state;
 	CLEANUP_JSON struct json *none = NULL;
 
 	json_free(none);

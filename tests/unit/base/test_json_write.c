@@ -66,7 +66,6 @@ static void test_as_the_tree(void **state)
 {
 	CLEANUP_JSON struct json *tree = tree_of_values();
 
-	(void)state;
 	for (int pretty = 0; pretty < 2; pretty++) {
 		CLEANUP(json_writer_free) struct json_writer w = {.pretty = pretty};
 		CLEANUP_FREE char *want = printed(tree, pretty);
@@ -81,7 +80,6 @@ static void test_in_parts(void **state)
 {
 	CLEANUP(json_writer_free) struct json_writer w = {0};
 
-	(void)state;
 	json_write_array(&w, NULL);
 	json_write_u64(&w, NULL, 1);
 	assert_string_equal(text_get(&w.text), "[1");

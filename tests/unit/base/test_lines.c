@@ -30,7 +30,6 @@ static void check(const char *list, const char *wanted)
 
 static void test_lines(void **state)
 {
-	(void)state;
 	check("", "");
 	check("\n\n", "");
 	check("a", "1:a,;");
@@ -48,7 +47,6 @@ static void test_lines(void **state)
 
 static void test_comments(void **state)
 {
-	(void)state;
 	check("# all\n  ; of it\na # b\nc;d\ne#f\n#", "3:a,;4:c,;5:e,;");
 	check("a b  c", "1:a,b,c,;");
 	check("a b#c d", "1:a,b,;");
@@ -59,7 +57,6 @@ static void test_words(void **state)
 	static const char *const some[] = {"to", "both"};
 	struct word w = {"both ", 4}, none = {"", 0};
 
-	(void)state;
 	assert_true(word_is(w, "both"));
 	assert_false(word_is(w, "both "));
 	assert_false(word_is(w, "bot"));

@@ -48,7 +48,6 @@ static void say_all(void)
 
 static void test_default_level(void **state)
 {
-	(void)state;
 	assert_true(log_enabled(LOG_NOTICE));
 	assert_false(log_enabled(LOG_INFO));
 	redirect();
@@ -58,7 +57,6 @@ static void test_default_level(void **state)
 
 static void test_levels(void **state)
 {
-	(void)state;
 	static const char *const want[] = {
 		[LOG_ERROR] = "weir: e 1\n",
 		[LOG_WARNING] = "weir: e 1\nweir: warning: w x\n",
@@ -77,7 +75,6 @@ static void test_levels(void **state)
 
 static void test_color(void **state)
 {
-	(void)state;
 	log_setup(LOG_NOTICE, true);
 	redirect();
 	say_all();
@@ -88,7 +85,6 @@ static void test_color(void **state)
 
 static void test_does_not_steer_the_terminal(void **state)
 {
-	(void)state;
 	redirect();
 	log_error("name '%s'", "\033]0;title\a\r\x7f\x9b");
 	assert_caught("weir: name '?]0;title???"
@@ -97,7 +93,6 @@ static void test_does_not_steer_the_terminal(void **state)
 
 static void test_lines(void **state)
 {
-	(void)state;
 	log_setup(LOG_INFO, false);
 	redirect();
 	log_info("one\n\ttwo\n\nthree");
@@ -110,7 +105,6 @@ static void test_lines(void **state)
 
 static void test_for_a_client(void **state)
 {
-	(void)state;
 	log_setup(LOG_NOTICE, false);
 	log_for("api");
 	redirect();
@@ -121,7 +115,6 @@ static void test_for_a_client(void **state)
 
 static void test_long(void **state)
 {
-	(void)state;
 	static char text[100000], want[100010];
 
 	memset(text, 'x', sizeof(text) - 1);
@@ -134,7 +127,6 @@ static void test_long(void **state)
 // Last: standard error leads to the journal from then on. Each line has a priority of its own.
 static void test_journal(void **state)
 {
-	(void)state;
 	log_setup(LOG_DEBUG, true);
 	log_to_journal();
 	redirect();

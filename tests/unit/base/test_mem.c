@@ -21,7 +21,6 @@ const char *__asan_default_options(void)
 
 static void test_zeroed(void **state)
 {
-	(void)state;
 	CLEANUP_FREE unsigned char *bytes = mem_zalloc(1000, 3);
 	CLEANUP_FREE void *none = mem_zalloc(0, 8), *nothing = mem_zalloc(8, 0);
 
@@ -33,7 +32,6 @@ static void test_zeroed(void **state)
 
 static void test_growing(void **state)
 {
-	(void)state;
 	int *numbers = mem_realloc(NULL, 4, sizeof(int));
 
 	for (int i = 0; i < 4; i++)
@@ -48,7 +46,6 @@ static void test_growing(void **state)
 
 static void test_strings(void **state)
 {
-	(void)state;
 	CLEANUP_FREE char *whole = mem_strdup("weir"), *part = mem_strndup("weir", 2);
 	CLEANUP_FREE char *more = mem_strndup("weir", 100), *empty = mem_strndup("weir", 0);
 	CLEANUP_FREE char *made = mem_printf("%s-%d", "a", 7);
@@ -62,7 +59,6 @@ static void test_strings(void **state)
 
 static void test_take(void **state)
 {
-	(void)state;
 	char *first = mem_strdup("x");
 	char *second = TAKE_PTR(first);
 	int fd = 5, taken = TAKE_FD(fd);
@@ -76,7 +72,6 @@ static void test_take(void **state)
 
 static void test_cleanup_closes_and_keeps_errno(void **state)
 {
-	(void)state;
 	int number;
 
 	errno = ENOANO;
@@ -86,9 +81,6 @@ static void test_cleanup_closes_and_keeps_errno(void **state)
 		CLEANUP_FILE FILE *file = fopen("/dev/null", "re"), *no_file = NULL;
 		CLEANUP_FREE char *text = NULL;
 
-		(void)none;
-		(void)no_file;
-		(void)text;
 		number = fd;
 		assert_true(fd >= 0);
 		assert_non_null(file);
@@ -101,7 +93,6 @@ static void test_cleanup_closes_and_keeps_errno(void **state)
 
 static void test_cleanup_skips_what_was_taken(void **state)
 {
-	(void)state;
 	int kept;
 
 	{
@@ -167,7 +158,6 @@ static void check_exhaustion(void (*ask)(void))
 
 static void test_exhaustion_exits_with_2(void **state)
 {
-	(void)state;
 	fflush(stdout);
 	check_exhaustion(too_much_zeroed);
 	check_exhaustion(too_much_grown);

@@ -48,7 +48,6 @@ static const char *const no_numbers[] = {
 
 static void test_u64(void **state)
 {
-	(void)state;
 	accepts(num_parse_u64, "0", 0);
 	accepts(num_parse_u64, "1", 1);
 	accepts(num_parse_u64, "9", 9);
@@ -66,7 +65,6 @@ static void test_u64(void **state)
 
 static void test_bounds(void **state)
 {
-	(void)state;
 	uint64_t n;
 
 	refuses(num_parse_u64, "4", 5, 7, -ERANGE);
@@ -80,7 +78,6 @@ static void test_bounds(void **state)
 // Only text[0..len) is read.
 static void test_length_counts(void **state)
 {
-	(void)state;
 	uint64_t n = 0;
 
 	assert_int_equal(num_parse_u64("12345", 3, 0, 1000, &n), 0);
@@ -93,7 +90,6 @@ static void test_length_counts(void **state)
 
 static void test_u32_u16(void **state)
 {
-	(void)state;
 	uint32_t wide = UNTOUCHED;
 	uint16_t narrow = UNTOUCHED;
 
@@ -112,7 +108,6 @@ static void test_u32_u16(void **state)
 
 static void test_hex32(void **state)
 {
-	(void)state;
 	static const char *const bad[] = {"",     "0x",   "0X1",         "1",    "x1",
 					  "0x1g", " 0x1", "0x1 ",        "0x-1", "0x+1",
 					  "00x1", "0x 1", "0x123456789g"};
@@ -139,7 +134,6 @@ static void test_hex32(void **state)
 
 static void test_count(void **state)
 {
-	(void)state;
 	accepts(num_parse_count, "0", 0);
 	accepts(num_parse_count, "0k", 0);
 	accepts(num_parse_count, "20000", 20000);
@@ -159,7 +153,6 @@ static void test_count(void **state)
 
 static void test_time(void **state)
 {
-	(void)state;
 	accepts(num_parse_time_ms, "250ms", 250);
 	accepts(num_parse_time_ms, "0s", 0);
 	accepts(num_parse_time_ms, "2s", 2000);
@@ -191,7 +184,6 @@ static void test_time(void **state)
 
 static void test_random_round_trip(void **state)
 {
-	(void)state;
 	uint64_t seed = 1;
 
 	for (int i = 0; i < 100000; i++) {
@@ -206,7 +198,6 @@ static void test_random_round_trip(void **state)
 
 static void test_grouped(void **state)
 {
-	(void)state;
 	num_text buf;
 
 	assert_string_equal(num_format_grouped(0, buf), "0");
@@ -220,7 +211,6 @@ static void test_grouped(void **state)
 
 static void test_short(void **state)
 {
-	(void)state;
 	static const struct {
 		double n;
 		const char *text;
@@ -264,7 +254,6 @@ static void test_short(void **state)
 
 static void test_bytes(void **state)
 {
-	(void)state;
 	num_text buf;
 
 	assert_string_equal(num_format_bytes(0, buf), "0 B");
@@ -279,7 +268,6 @@ static void test_bytes(void **state)
 
 static void test_duration(void **state)
 {
-	(void)state;
 	static const struct {
 		uint64_t ms;
 		const char *text;
@@ -306,7 +294,6 @@ static void test_duration(void **state)
 
 static void test_prime(void **state)
 {
-	(void)state;
 	static const uint32_t primes[] = {2, 3, 5, 4093, 65521, 65537, 131071, 4294967291u};
 	static const uint32_t others[] = {0, 1, 4, 9, 4095, 65521 * 3, 4293001441u, UINT32_MAX};
 
@@ -318,7 +305,6 @@ static void test_prime(void **state)
 
 static void test_span(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		int code;
@@ -342,7 +328,6 @@ static void test_span(void **state)
 
 static void test_plural(void **state)
 {
-	(void)state;
 	assert_string_equal(num_plural(0, "entry", "entries"), "entries");
 	assert_string_equal(num_plural(1, "entry", "entries"), "entry");
 	assert_string_equal(num_plural(2, "entry", "entries"), "entries");

@@ -46,7 +46,6 @@ static void test_matches(void **state)
 		{"\xff\xfe", "a\xff\xfe", true}, // bytes, not characters
 	};
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_SIZE(cases); n++)
 		if (match(cases[n].pattern, cases[n].text, strlen(cases[n].text)) !=
 		    (cases[n].matches ? PATTERN_MATCHES : PATTERN_DIFFERS))
@@ -68,7 +67,6 @@ static void test_invalid(void **state)
 	};
 	struct pattern *p = NULL;
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
 		struct err err = {0};
 
@@ -132,7 +130,6 @@ static void test_time(void **state)
 {
 	CLEANUP_FREE char *text = mem_zalloc(BODY, 1);
 
-	(void)state;
 	match("", "", 0); // loads the library
 	for (size_t n = 0; n < ARRAY_SIZE(hostile); n++) {
 		double took;

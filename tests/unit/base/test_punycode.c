@@ -42,7 +42,6 @@ static void encodes_the_samples_of_the_rfc(void **state)
 		{"plain-Ascii", "plain-ascii"},
 	};
 
-	(void)state;
 	check(samples, ARRAY_SIZE(samples));
 }
 
@@ -61,7 +60,6 @@ static void encodes_names(void **state)
 		{"", ""},
 	};
 
-	(void)state;
 	check(samples, ARRAY_SIZE(samples));
 }
 
@@ -75,7 +73,6 @@ static void refuses_what_has_no_form(void **state)
 		"b\xc2\x9b.test", "b\x7f.test", "ok.\xff.ok", long_label,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct text out = {0};
 

@@ -46,7 +46,6 @@ static void test_words(void **state)
 		{"gr\xc3\xbc\xc3\x9f", "[gr\xc3\xbc\xc3\x9f]"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		CLEANUP_FREE char *words = words_of(lines[i].line);
 
@@ -67,7 +66,6 @@ static void test_refused(void **state)
 		{"block \0a", "NUL byte in the line", 8},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		CLEANUP_SPLIT struct split s = {0};
 		struct err err = {0};
@@ -83,7 +81,6 @@ static void test_any_bytes(void **state)
 	static const char alphabet[] = "a \"'\\#\t";
 	uint64_t random = 1;
 
-	(void)state;
 	for (int turn = 0; turn < 20000; turn++) {
 		size_t len = (size_t)turn % 12, room = 0;
 		CLEANUP_FREE char *line = mem_zalloc(len + 1, 1);

@@ -19,7 +19,6 @@ static void test_known_answers(void **state)
 {
 	sum_text sum;
 
-	(void)state;
 	sum_of("", 0, sum);
 	assert_string_equal(sum, "cbf29ce484222325");
 	sum_of("a", 1, sum);
@@ -35,7 +34,6 @@ static void test_words(void **state)
 	sum_text sums[3 * sizeof(bytes)];
 	size_t n = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++) {
 		sum_of_words(bytes, i, sums[n++]);
 		bytes[i] = 1;
@@ -54,7 +52,6 @@ static void test_seal_and_open(void **state)
 	CLEANUP_FREE char *sealed = NULL;
 	size_t len;
 
-	(void)state;
 	sealed = sum_seal(TEXT, strlen(TEXT), &len);
 	assert_int_equal(len, strlen(SEALED));
 	assert_int_equal(sum_open(sealed, &len), 0);
@@ -67,7 +64,6 @@ static void test_without_a_sum(void **state)
 	static const char *const texts[] = {
 		"", "sum", TEXT, "sum d6df63a084bcad66", TEXT "sum 1\n", "xsum 24ffa14beacc2eb5\n"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		size_t len = strlen(texts[i]);
 
@@ -82,7 +78,6 @@ static void test_every_changed_byte(void **state)
 	CLEANUP_FREE char *sealed = NULL;
 	size_t whole;
 
-	(void)state;
 	sealed = sum_seal(TEXT, strlen(TEXT), &whole);
 	for (size_t i = 0; i < whole; i++)
 		for (unsigned value = 1; value < 256; value++) {
@@ -106,7 +101,6 @@ static void test_write(void **state)
 	struct stat st;
 	size_t len;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	path = mem_printf("%s/a/b/revision", folder);
 	blocked = mem_printf("%s/below", path);

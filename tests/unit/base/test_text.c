@@ -11,7 +11,6 @@
 
 static void test_empty(void **state)
 {
-	(void)state;
 	struct text t = {0};
 	char *taken;
 
@@ -28,7 +27,6 @@ static void test_empty(void **state)
 
 static void test_adds_in_order(void **state)
 {
-	(void)state;
 	CLEANUP(text_free) struct text t = {0};
 
 	text_add(&t, "a");
@@ -41,7 +39,6 @@ static void test_adds_in_order(void **state)
 
 static void test_bytes_of_zero_count(void **state)
 {
-	(void)state;
 	CLEANUP(text_free) struct text t = {0};
 
 	text_addn(&t, "a\0b", 3);
@@ -53,7 +50,6 @@ static void test_bytes_of_zero_count(void **state)
 // Every length around the sizes at which the memory grows.
 static void test_formats_of_any_length(void **state)
 {
-	(void)state;
 	for (int len = 0; len < 600; len++) {
 		CLEANUP(text_free) struct text t = {0};
 
@@ -68,7 +64,6 @@ static void test_formats_of_any_length(void **state)
 
 static void test_grows_by_bytes(void **state)
 {
-	(void)state;
 	CLEANUP(text_free) struct text t = {0};
 
 	for (unsigned i = 0; i < 100000; i++)
@@ -80,7 +75,6 @@ static void test_grows_by_bytes(void **state)
 
 static void test_take_empties(void **state)
 {
-	(void)state;
 	struct text t = {0};
 	CLEANUP_FREE char *first = NULL, *second = NULL;
 
@@ -121,7 +115,6 @@ static size_t encode(uint32_t c, char out[4])
 
 static void test_utf8_of_every_code_point(void **state)
 {
-	(void)state;
 	for (uint32_t c = 0; c < 0x120000; c++) {
 		bool valid = c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
 		bool control = c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
@@ -140,7 +133,6 @@ static void test_utf8_of_every_code_point(void **state)
 
 static void test_utf8_refuses(void **state)
 {
-	(void)state;
 	static const char *const bad[] = {
 		"\x80",
 		"\xbf",
@@ -165,7 +157,6 @@ static void test_utf8_refuses(void **state)
 
 static void test_shown(void **state)
 {
-	(void)state;
 	static const char raw[] = "a\tb\033[31mc\0d\x7f\xc2\x9b\xff\xc3\xa9\r\n";
 	CLEANUP(text_free) struct text t = {0};
 

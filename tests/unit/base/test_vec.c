@@ -11,7 +11,6 @@ struct pair {
 
 static void test_empty(void **state)
 {
-	(void)state;
 	VEC(int) v = {0};
 	int seen = 0;
 
@@ -24,7 +23,6 @@ static void test_empty(void **state)
 
 static void test_grows_and_keeps(void **state)
 {
-	(void)state;
 	VEC(struct pair) v = {0};
 	uint64_t next = 0;
 
@@ -45,7 +43,6 @@ static void test_grows_and_keeps(void **state)
 
 static void test_reserve_keeps_the_place(void **state)
 {
-	(void)state;
 	VEC(int) v = {0};
 	int *first;
 
@@ -61,7 +58,6 @@ static void test_reserve_keeps_the_place(void **state)
 
 static void test_usable_after_free(void **state)
 {
-	(void)state;
 	VEC(const char *) v = {0};
 
 	vec_push(&v, "a");
@@ -87,7 +83,6 @@ static unsigned sum(const unsigned *const *numbers, size_t n)
 
 static void test_each_over_a_constant(void **state)
 {
-	(void)state;
 	unsigned one = 1, two = 2;
 	const unsigned *const numbers[] = {&one, &two};
 

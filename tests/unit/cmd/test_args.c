@@ -91,7 +91,6 @@ static void test_nothing(void **state)
 {
 	struct line l;
 
-	(void)state;
 	parse(&l, "");
 	assert_int_equal(l.args.words.n + l.args.given.n, 0);
 	assert_false(args_has(&l.args, "force"));
@@ -101,7 +100,6 @@ static void test_nothing(void **state)
 
 static void test_forms_of_a_value(void **state)
 {
-	(void)state;
 	assert_value("--iface eth0", "iface", "eth0");
 	assert_value("--iface=eth0", "iface", "eth0");
 	assert_value("-i eth0", "iface", "eth0");
@@ -121,7 +119,6 @@ static void test_switches_together(void **state)
 {
 	struct line l;
 
-	(void)state;
 	parse(&l, "-jp");
 	assert_true(args_has(&l.args, "json") && args_has(&l.args, "pretty"));
 	args_free(&l.args);
@@ -142,7 +139,6 @@ static void test_words_among_options(void **state)
 {
 	struct line l;
 
-	(void)state;
 	parse(&l, "192.0.2.1 --force 192.0.2.2 -i eth0 ''");
 	assert_int_equal(l.args.words.n, 3);
 	assert_string_equal(l.args.words.at[2], "");
@@ -167,7 +163,6 @@ static void test_stops_at_the_first_word(void **state)
 		{"-na -- block", 2},        {"-j --pretty", 2}, {"-j -- -p", 2},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct line l;
 
@@ -184,7 +179,6 @@ static void test_repeated(void **state)
 	const char *values[3] = {NULL, NULL, "untouched"};
 	struct line l;
 
-	(void)state;
 	parse(&l, "-f a --file b -fc");
 	assert_string_equal(args_value(&l.args, "file"), "c");
 	assert_int_equal(args_values(&l.args, "file", values, 2), 2);
@@ -199,7 +193,6 @@ static void test_optional_value(void **state)
 {
 	struct line l;
 
-	(void)state;
 	assert_value("--confirm", "confirm", NULL);
 	assert_value("--confirm=30s", "confirm", "30s");
 	assert_value("-c", "confirm", NULL);
@@ -243,7 +236,6 @@ static void test_refused(void **state)
 		{"--confirm=1s --confirm=2s", "'--confirm'", ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct line l;
 
@@ -263,7 +255,6 @@ static void test_hint_before_the_command(void **state)
 	struct err err = {0};
 	size_t used;
 
-	(void)state;
 	assert_int_equal(args_parse(&args, argv, 1, true, &used, &err), -EINVAL);
 	assert_non_null(strstr(err.hint, "weir help lists"));
 	args_free(&args);
@@ -273,7 +264,6 @@ static void test_knows(void **state)
 {
 	struct args args = {.tables = {own, common}}, bare = {.tables = {NULL, common}};
 
-	(void)state;
 	assert_true(args_knows(&args, "force"));
 	assert_false(args_knows(&args, "json")); // of all commands
 	assert_false(args_knows(&args, "forc"));
@@ -292,7 +282,6 @@ static void test_number_of_words(void **state)
 		{"a", 0, 0, "'a'"},       {"a b c d", 0, 2, "'c'"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct err err = {0};
 		struct line l;

@@ -51,12 +51,10 @@ static void assert_prints(enum form form, void (*say)(struct out *o), const char
 
 static void say_nothing(struct out *o)
 {
-	(void)o;
 }
 
 static void test_nothing(void **state)
 {
-	(void)state;
 	assert_prints(TEXT, say_nothing, "");
 	assert_prints(JSON, say_nothing, "{\"schema\":1}\n");
 	assert_prints(PRETTY, say_nothing, "{\n  \"schema\": 1\n}\n");
@@ -85,7 +83,6 @@ static void say_values(struct out *o)
 // Data is JSON only, prose is text only.
 static void test_values(void **state)
 {
-	(void)state;
 	assert_prints(TEXT, say_values, "prose has 2\n");
 	assert_prints(
 		JSON, say_values,
@@ -110,7 +107,6 @@ static void say_json(struct out *o)
 
 static void test_json_of_others(void **state)
 {
-	(void)state;
 	assert_prints(TEXT, say_json, "");
 	assert_prints(JSON, say_json,
 		      "{\"schema\":1,\"report\":{\"s\":\"a\",\"n\":7,\"b\":true,\"z\":null,"
@@ -139,7 +135,6 @@ static void say_table(struct out *o)
 
 static void test_table(void **state)
 {
-	(void)state;
 	assert_prints(JSON, say_table,
 		      "{\"schema\":1,\"rows\":["
 		      "{\"name\":\"a\",\"packets\":1234567,\"left_s\":720},"
@@ -175,7 +170,6 @@ static void test_long_table(void **state)
 	CLEANUP_JSON struct json *j = json_parse(json, strlen(json), NULL, 0);
 	size_t lines = 0;
 
-	(void)state;
 	assert_non_null(strstr(text, "NAME    N  NOTE\na       0  first\na       1\n"));
 	assert_non_null(strstr(text, "\na     999\na              1,000\n"));
 	assert_non_null(strstr(text, "\na longer name  1,200\n"));
@@ -203,7 +197,6 @@ static void test_error_after_a_long_table(void **state)
 	CLEANUP_FREE char *text = printed(JSON, say_long_error, 0);
 	CLEANUP_JSON struct json *j = json_parse(text, strlen(text), NULL, 0);
 
-	(void)state;
 	assert_int_equal(json_length(json_get(j, "rows")), LONG_ROWS);
 	assert_int_equal(json_length(json_get(j, "more")), 1);
 	assert_string_equal(json_get_string(json_get(j, "error"), "text"), "no");
@@ -220,7 +213,6 @@ static void say_empty_tables(struct out *o)
 
 static void test_empty_tables(void **state)
 {
-	(void)state;
 	assert_prints(TEXT, say_empty_tables, "");
 	assert_prints(JSON, say_empty_tables, "{\"schema\":1,\"none\":[],\"bare\":[{}]}\n");
 }
@@ -238,7 +230,6 @@ static void say_two_tables(struct out *o)
 // Tables have separate columns.
 static void test_two_tables(void **state)
 {
-	(void)state;
 	assert_prints(TEXT, say_two_tables, "A LONG COLUMN\n1\nB\n2\n");
 	assert_prints(JSON, say_two_tables,
 		      "{\"schema\":1,\"first\":[{\"k\":\"1\"}],\"second\":[{\"k\":\"2\"}]}\n");
@@ -262,7 +253,6 @@ static void test_foreign_text(void **state)
 	CLEANUP_FREE char *json = printed(JSON, say_hostile, 0);
 	size_t lines = 0;
 
-	(void)state;
 	for (const char *c = text; *c; c++) {
 		lines += *c == '\n';
 		assert_true(*c == '\n' || ((unsigned char)*c >= 0x20 && *c != 0x7f));
@@ -283,7 +273,6 @@ static void test_color(void **state)
 {
 	CLEANUP_FREE char *color = printed(COLOR, say_color, 0);
 
-	(void)state;
 	assert_string_equal(color, "\033[1mbold\033[0m \033[1;31mred\033[0m\n");
 	assert_prints(TEXT, say_color, "bold red\n");
 	assert_prints(JSON, say_color, "{\"schema\":1}\n");
@@ -291,7 +280,6 @@ static void test_color(void **state)
 
 static void test_width(void **state)
 {
-	(void)state;
 	assert_int_equal(out_width(""), 0);
 	assert_int_equal(out_width("abc"), 3);
 	assert_int_equal(out_width("gr\xc3\xbc\xc3\x9f"), 4);
@@ -314,7 +302,6 @@ static void test_error_in_the_middle(void **state)
 	CLEANUP_FREE char *text = printed(JSON, say_error, 0);
 	CLEANUP_JSON struct json *j = json_parse(text, strlen(text), NULL, 0);
 
-	(void)state;
 	assert_non_null(j);
 	assert_string_equal(json_get_string(json_get(j, "error"), "text"),
 			    "cannot open 'x': it does not exist");
@@ -342,7 +329,6 @@ static void say_stream_and_more(struct out *o)
 // One document a line, and no empty one at the end.
 static void test_stream(void **state)
 {
-	(void)state;
 	assert_prints(JSON, say_stream,
 		      "{\"schema\":1,\"n\":1}\n{\"schema\":1,\"n\":2}\n{\"schema\":1,\"n\":3}\n");
 	assert_prints(JSON, say_stream_and_more,
@@ -361,7 +347,6 @@ static void say_times(struct out *o)
 // RFC 3339 has a colon in the offset.
 static void test_times(void **state)
 {
-	(void)state;
 	setenv("TZ", "UTC", 1);
 	tzset();
 	assert_prints(JSON, say_times,
@@ -387,7 +372,6 @@ static void say_full(struct out *o)
 // Output to a full disk is an error.
 static void test_full_disk(void **state)
 {
-	(void)state;
 	free(printed(TEXT, say_full, -EIO));
 	clearerr(stdout);
 	free(printed(JSON, say_full, -EIO));

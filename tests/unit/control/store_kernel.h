@@ -194,7 +194,6 @@ static void fake_commit(const struct instance *i, const struct overlay_plan *pla
 
 static int fake_tidy(const struct instance *i, struct err *err)
 {
-	(void)err;
 	kernel->next_n = 0;
 	kernel->knobs.staging = i->knobs->epoch;
 	return 0;
@@ -216,7 +215,6 @@ static void fake_enter(struct journal_file *j, const char *frame, size_t len)
 
 static int fake_open(const char *name, struct instance **ret, struct err *err)
 {
-	(void)err;
 	*ret = mem_new(struct instance);
 	**ret = (struct instance){.knobs = &kernel->knobs};
 	memcpy((*ret)->name, name, strlen(name) + 1);
@@ -230,7 +228,6 @@ static void fake_free(struct instance *i)
 
 static bool fake_exist(const char *name)
 {
-	(void)name;
 	return true;
 }
 
@@ -243,7 +240,6 @@ static int fake_lock(const char *name, int *ret, struct err *err)
 
 static int fake_lock_take(const char *name, const char *command, int *ret, struct err *err)
 {
-	(void)command;
 	return fake_lock(name, ret, err);
 }
 
@@ -295,7 +291,6 @@ static int set_up(void **state)
 	CLEANUP_FREE char *folder = mem_printf("%s/test", state_folder);
 	CLEANUP_FREE char *run = mem_printf("%s/test", run_folder);
 
-	(void)state;
 	file_remove_tree(run, NULL);
 	assert_int_equal(file_mkdirs(run, 0755, NULL), 0);
 	*kernel = (struct kernel){.clock = {5000000, NOW_S * 1000ull, HZ}};
@@ -401,7 +396,6 @@ static void commit_now(struct store *b)
 
 static int begin(void **state)
 {
-	(void)state;
 	kernel = mmap(NULL, sizeof(*kernel), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	return kernel == MAP_FAILED || !mkdtemp(state_folder) || !mkdtemp(run_folder);
@@ -409,7 +403,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	munmap(kernel, sizeof(*kernel));
 	file_remove_tree(run_folder, NULL);
 	return file_remove_tree(state_folder, NULL);

@@ -76,7 +76,6 @@ static void test_decisions(void **state)
 	struct world w = {0};
 	struct addr peer = addr_of("203.0.113.9");
 
-	(void)state;
 	log_in(&w, "203.0.113.9");
 	assert_int_equal(answer(&w, "192.168.7.7 203.0.113.1 203.0.113.9"), 2);
 	left_out(&w, "192.168.7.7 203.0.113.9");
@@ -96,7 +95,6 @@ static void test_leaving(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	log_in(&w, "203.0.113.9");
 	answer(&w, "203.0.113.1 203.0.113.9");
 	log_in(&w, NULL);
@@ -120,7 +118,6 @@ static void test_refusals(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	log_in(&w, "203.0.113.9");
 	assert_true(refuses(POLICY_DROPPED, "192.168.7.7 203.0.113.9", &w.guard));
 	assert_false(refuses(POLICY_DROPPED, "192.168.7.7 203.0.113.8", &w.guard));
@@ -135,7 +132,6 @@ static void test_same_name(void **state)
 	struct world w = {.name.name = mem_strdup("a.example")};
 	struct environment_name other;
 
-	(void)state;
 	answer(&w, "192.168.7.7 203.0.113.9");
 	other = environment_copy_name(&w.name);
 	assert_true(environment_same_name(&w.name, &other));
@@ -181,7 +177,6 @@ static void test_record(void **state)
 	struct policy_answer a;
 	struct err err = {0};
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	path = mem_printf("%s/record", folder);
 	environment_replay(&w);

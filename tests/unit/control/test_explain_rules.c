@@ -30,8 +30,6 @@ static int read_text(void *ctx, const char *path, size_t max, char **ret_text, s
 {
 	const char *text = strcmp(path, "list.txt") ? ctx : "# header\n192.0.2.128/25\n";
 
-	(void)max;
-	(void)err;
 	*ret_text = mem_strdup(text);
 	*ret_length = strlen(text);
 	return 0;
@@ -92,7 +90,6 @@ static void test_entries(void **state)
 {
 	struct loaded l = load(policy);
 
-	(void)state;
 	assert_string_equal(l.r->addresses[0].name, "feeds");
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		struct prefix p = prefix(entries[i].address);
@@ -115,7 +112,6 @@ static void test_entries_agree(void **state)
 	struct loaded l = load(policy);
 	uint64_t seed = 7;
 
-	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		struct addr a = {4,
 				 {203, 0, (uint8_t)(111 + unit_below(&seed, 6)),
@@ -144,7 +140,6 @@ static void test_scopes(void **state)
 {
 	struct loaded l = load(policy);
 
-	(void)state;
 	assert_int_equal(l.r->n_rules, 8);
 	for (size_t i = 0; i < ARRAY_SIZE(scopes); i++) {
 		struct prefix p = prefix(scopes[i].address);
@@ -176,7 +171,6 @@ static void test_deciders(void **state)
 {
 	struct loaded l = load(policy);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(deciders); i++) {
 		struct prefix p = prefix(deciders[i].address);
 		size_t before;
@@ -209,7 +203,6 @@ static const struct {
 
 static void test_conditions(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(conditions); i++) {
 		CLEANUP_FREE char *text = mem_printf("set slow dynamic\n%s\n", conditions[i].rule);
 		struct loaded l = load(text);

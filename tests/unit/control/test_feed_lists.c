@@ -25,7 +25,6 @@ static void test_words(void **state)
 {
 	struct feed_list l = {.list = "drop", .origin = "", .note = ""};
 
-	(void)state;
 	wants_words(&l, "block -f /new --sync drop");
 	l = (struct feed_list){.list = "drop",
 			       .origin = "ids",
@@ -54,7 +53,6 @@ static void test_entries(void **state)
 		{"country DE\n", 1, 0, false},          {"", 0, 0, true},
 	};
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
 		struct feed_list l = {.for_ms = cases[n].for_ms};
 		bool plain;

@@ -119,7 +119,6 @@ static void a_backend_of_xen_without_headroom(void **state)
 	struct err why = {0};
 	char notice[HOOK_NOTICE] = "before";
 
-	(void)state;
 	one(&f, ADVICE_IDLE,
 	    "a program in native mode is accepted and not run, as the Xen backend gives frames no "
 	    "headroom for XDP",
@@ -149,7 +148,6 @@ static void fewer_channels_than_cpus(void **state)
 	struct native_facts f = i40e;
 	struct err why = {0};
 
-	(void)state;
 	one(&f, ADVICE_DROPS,
 	    "frames that CPUs 8 to 15 redirect to the device are lost, since it has 8 channels",
 	    "ethtool -L eth0 combined 16");
@@ -175,7 +173,6 @@ static void mlx5_refuses_merged_packets(void **state)
 {
 	struct native_facts f = mlx5;
 
-	(void)state;
 	one(&f, ADVICE_REFUSES, "the device merges packets (LRO)", "ethtool -K eth0 lro off");
 	assert_string_equal(refusal(&f),
 			    "the device merges packets (LRO): ethtool -K eth0 lro off");
@@ -200,7 +197,6 @@ static void ena_as_amazon_configures_it(void **state)
 	struct native_facts f = ena;
 	struct err why = {0};
 
-	(void)state;
 	assert_string_equal(
 		refusal(&f),
 		"MTU 9001 is above 3498, the limit of native mode: ip link set eth0 mtu "
@@ -221,7 +217,6 @@ static void gve_counts_each_way(void **state)
 {
 	struct native_facts f = gve;
 
-	(void)state;
 	one(&f, ADVICE_REFUSES, "16 of 16 channels are in use, and XDP needs as many again",
 	    "ethtool -L eth0 rx 8 tx 8");
 	f.e.rx = f.e.tx = 8;
@@ -244,7 +239,6 @@ static void drivers_that_give_no_reason(void **state)
 	struct native_facts f = {
 		.driver = "ixgbe", .name = "eth1", .mtu = 1500, .vfs = 2, .e.lro = ETHTOOL_ON};
 
-	(void)state;
 	assert_string_equal(refusal(&f),
 			    "the device merges packets (LRO): ethtool -K eth1 lro off; 2 virtual "
 			    "functions are in use (SR-IOV): echo 0 > "
@@ -267,7 +261,6 @@ static void no_half_commands(void **state)
 {
 	struct native_facts f = gve;
 
-	(void)state;
 	memset(f.name, 'e', sizeof(f.name) - 1);
 	f.mtu = 8896;
 	f.hds = f.e.lro = ETHTOOL_ON;
@@ -281,7 +274,6 @@ static void limits_of_a_single_buffer(void **state)
 	struct native_facts f = virtio;
 	struct err why = {0};
 
-	(void)state;
 	f.mtu = 3490;
 	nothing(&f);
 	f.mtu = 3491;
@@ -314,7 +306,6 @@ static void a_driver_that_forgets(void **state)
 	struct err why = {0};
 	char notice[HOOK_NOTICE] = "";
 
-	(void)state;
 	assert_false(tried(&f, ATTACH_AUTO, &why));
 	assert_true(tried(&f, ATTACH_NATIVE, &why));
 	assert_non_null(
@@ -343,7 +334,6 @@ static void a_queue_for_each_processor(void **state)
 {
 	struct native_facts f = virtio;
 
-	(void)state;
 	assert_true(shares(1, 1, 2, false));
 	assert_false(shares(2, 4, 2, false));
 	assert_true(shares(3, 4, 2, false));

@@ -69,7 +69,6 @@ static void test_tcp(void **state)
 {
 	struct resolved_packet p = ports(packet4(6), 40000, 443);
 
-	(void)state;
 	p.flags = 2;
 	assert_frame(&p, "0200000000020200000000010800450000280000400040064e92c0000201c63364099c40"
 			 "01bb00000001000000005002ffff25a80000");
@@ -86,7 +85,6 @@ static void test_udp(void **state)
 {
 	struct resolved_packet p = ports(packet4(17), 53, 5353);
 
-	(void)state;
 	p.length = 33;
 	assert_frame(&p, "0200000000020200000000010800450000210000400040114e8ec0000201c63364090035"
 			 "14e9000dfe770000000000");
@@ -100,7 +98,6 @@ static void test_icmp(void **state)
 {
 	struct resolved_packet p = packet4(1);
 
-	(void)state;
 	p.type = 8;
 	p.vlan = 7;
 	assert_frame(&p, "0200000000020200000000018100000708004500001c0000400040014ea3c0000201c633"
@@ -123,7 +120,6 @@ static void test_sctp(void **state)
 {
 	struct resolved_packet p = ports(packet4(132), 40000, 38412);
 
-	(void)state;
 	assert_frame(&p, "0200000000020200000000010800450000200000400040844e1cc0000201c63364099c40"
 			 "960c0000000092d037e2");
 	p = ports(packet6(132), 40000, 38412);
@@ -136,7 +132,6 @@ static void test_other_protocols(void **state)
 {
 	struct resolved_packet p = packet4(47);
 
-	(void)state;
 	p.length = 24;
 	assert_frame(&p, "02000000000202000000000108004500001800004000402f4e79c0000201c63364090000"
 			 "0000");
@@ -146,7 +141,6 @@ static void test_fragments(void **state)
 {
 	struct resolved_packet p = packet4(17);
 
-	(void)state;
 	p.fragment = true;
 	p.length = 28;
 	assert_frame(&p, "02000000000202000000000108004500001c0001000840118e8ac0000201c63364090000"
@@ -161,7 +155,6 @@ static void test_not_ip(void **state)
 {
 	struct resolved_packet p = {.ethertype = 0x88cc};
 
-	(void)state;
 	assert_frame(&p, "02000000000202000000000188cc");
 	p.vlan = 4095;
 	p.length = 20;
@@ -221,7 +214,6 @@ static uint32_t division(const uint8_t *bytes, size_t n, size_t field)
 
 static void test_division(void **state)
 {
-	(void)state;
 	assert_int_equal(division((const uint8_t *)"123456789", 9, 100), 0xe3069283);
 }
 
@@ -333,7 +325,6 @@ static void test_random_packets(void **state)
 {
 	uint64_t seed = 20;
 
-	(void)state;
 	for (int i = 0; i < 2000; i++) {
 		struct resolved_packet p = random_packet(&seed);
 
@@ -347,7 +338,6 @@ static void test_udp_checksum_zero(void **state)
 	struct resolved_packet p = ports(packet4(17), 0, 0);
 	uint8_t frame[FRAME_MAX];
 
-	(void)state;
 	build(&p, frame);
 	p.dport = (uint16_t)at16(frame + 40); // takes the whole sum upon itself
 	build(&p, frame);
@@ -374,7 +364,6 @@ static void test_least_lengths(void **state)
 	struct err err = {0};
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(leasts) / sizeof(leasts[0]); i++) {
 		struct resolved_packet p =
 			leasts[i].family == 4 ? packet4(leasts[i].proto) : packet6(leasts[i].proto);
@@ -398,7 +387,6 @@ static void test_most_lengths(void **state)
 	struct err err = {0};
 	size_t length;
 
-	(void)state;
 	p.length = FRAME_MAX - 14;
 	assert_int_equal(build(&p, frame), FRAME_MAX);
 	p.vlan = 1;
@@ -422,7 +410,6 @@ static void test_extension_headers(void **state)
 	struct err err = {0};
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(protos); i++) {
 		struct resolved_packet p = packet6(protos[i]);
 

@@ -92,7 +92,6 @@ static void test_problems(void **state)
 {
 	struct guard g = make_guard();
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_SIZE(samples); n++) {
 		struct addr a = addr_of(samples[n].addr);
 
@@ -109,7 +108,6 @@ static void test_levels(void **state)
 	struct addr login = addr_of("198.51.100.1"), resolver = addr_of("192.0.2.53");
 	struct prefix peer = prefix_of(&login, 32), server = prefix_of(&resolver, 32);
 
-	(void)state;
 	assert_null(guard_find(&g, &peer, GUARD_WARN));
 	assert_non_null(guard_find(&g, &peer, GUARD_NAME));
 	assert_non_null(guard_find(&g, &server, GUARD_WARN));
@@ -124,7 +122,6 @@ static void test_sieve(void **state)
 	struct guard_sieve sieve = {.guard = &g};
 	struct addr private = addr_of("10.0.0.1");
 
-	(void)state;
 	for (uint8_t n = 0;; n++) {
 		struct addr a = addr_of("203.0.113.0");
 

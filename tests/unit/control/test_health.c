@@ -21,7 +21,6 @@ static bool feed(struct health *h, const char *results, uint64_t now)
 
 static void test_rise_and_fall(void **state)
 {
-	(void)state;
 	struct health h = {0};
 
 	assert_false(h.known);
@@ -42,7 +41,6 @@ static void test_rise_and_fall(void **state)
 // Each row: checks until the backend fails, with the last of them, by `fall` of `of`.
 static void test_fall_of(void **state)
 {
-	(void)state;
 	static const struct {
 		uint32_t fall, of;
 		const char *results;
@@ -73,7 +71,6 @@ static void test_fall_of(void **state)
 // next one.
 static void test_failures_before_the_return_count(void **state)
 {
-	(void)state;
 	struct health_rules r = rules;
 	struct health h = {0};
 
@@ -95,7 +92,6 @@ static void test_failures_before_the_return_count(void **state)
 // Up 0.7 s and down 0.7 s, checked every 500 ms: never three failures in a row.
 static void test_a_flapping_backend_fails(void **state)
 {
-	(void)state;
 	static const struct {
 		uint32_t of, checks; // until it fails; 0: never
 	} rows[] = {{10, 8}, {3, 0}};
@@ -115,7 +111,6 @@ static void test_a_flapping_backend_fails(void **state)
 
 static void test_lost(void **state)
 {
-	(void)state;
 	struct health h = {0};
 
 	assert_int_equal(health_due(&h, &rules, T0), 0);
@@ -134,7 +129,6 @@ static void test_lost(void **state)
 
 static void test_ramp(void **state)
 {
-	(void)state;
 	struct health_rules r = rules;
 	struct health h = {0};
 	uint64_t now = T0;
@@ -160,7 +154,6 @@ static void test_ramp(void **state)
 
 static void test_link(void **state)
 {
-	(void)state;
 	const struct health_rules unchecked = {0};
 	struct health h = {0};
 
@@ -182,7 +175,6 @@ static void test_link(void **state)
 // The last of `fall` checks ends in time, however the backend dies.
 static void test_pause(void **state)
 {
-	(void)state;
 	static const struct health_rules many[] = {
 		{2, 3, 3, 2000, 1000, 0, 0}, {2, 2, 2, 2000, 1000, 0, 0},
 		{2, 2, 2, 2000, 500, 0, 0},  {2, 5, 5, 1000, 800, 0, 0},
@@ -211,7 +203,6 @@ static void test_pause(void **state)
 // as well.
 static void test_fresh(void **state)
 {
-	(void)state;
 	struct health_rules r = rules;
 	struct health h = {.fresh = true};
 

@@ -68,7 +68,6 @@ static const struct {
 
 static void test_lines(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good_lines); i++) {
 		struct items b = read_text(good_lines[i].line, false);
 		addr_text buf;
@@ -151,7 +150,6 @@ static const struct {
 // Each is one error of line 2; the other lines are read.
 static void test_bad_lines(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad_lines); i++) {
 		char text[256];
 		struct items b;
@@ -174,7 +172,6 @@ static void test_names_are_checked(void **state)
 	static const char *const bad[] = {"a..b", "a,b", "-", "http://x.example/",
 					  "m\xc3\xbcller.de"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct items b = {0};
 
@@ -192,7 +189,6 @@ static void test_wide(void **state)
 	static const char text[] = "0.0.0.0/0\n::/0\n127.0.0.0/8\n::1\n0.0.0.0\n::\n";
 	struct items b = read_text(text, true);
 
-	(void)state;
 	assert_int_equal(b.error_count, 0);
 	assert_int_equal(b.items.n, 6);
 	items_free(&b);
@@ -213,7 +209,6 @@ static void test_ranges(void **state)
 					   "2001:db8::/127", "192.0.2.9"};
 	addr_text buf;
 
-	(void)state;
 	assert_int_equal(b.error_count, 0);
 	assert_int_equal(b.items.n, ARRAY_SIZE(want));
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
@@ -234,7 +229,6 @@ static void test_mapped_is_counted(void **state)
 		read_text("::ffff:192.0.2.1\n::ffff:192.0.2.0/120\n::ffff:192.0.2.1 x\n", false);
 	addr_text buf;
 
-	(void)state;
 	assert_int_equal(b.items.n, 2);
 	assert_int_equal(b.mapped, 2);
 	assert_string_equal(shown(&b.items.at[1], buf), "192.0.2.0/24");
@@ -246,7 +240,6 @@ static void test_words(void **state)
 	struct items b = {0};
 	addr_text buf;
 
-	(void)state;
 	add_word(&b, "192.0.2.1");
 	add_word(&b, "10.0.0.0-10.0.0.2");
 	add_word(&b, "0.0.0.0/0");
@@ -298,7 +291,6 @@ static void test_formats(void **state)
 		{"\x1f\x8b\x08\x01", "compressed"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct items b = read_text(cases[i].text, false);
 		char begin[64];
@@ -319,7 +311,6 @@ static void test_no_formats(void **state)
 					    "192.0.2.2\n127.0.0.1 localhost\n",
 					    "192.0.2.2\nip,country\n"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct items b = read_text(texts[i], false);
 
@@ -334,7 +325,6 @@ static void test_nothing(void **state)
 {
 	static const char *const texts[] = {"", "\n\n", "# x", " \t\r\n ; x\n", "\xef\xbb\xbf"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct items b = read_text(texts[i], false);
 
@@ -348,7 +338,6 @@ static void test_nul_bytes(void **state)
 	static const char text[] = "192.0.2.1\n192.0.2.2\0\n192.0.2.3 note \"a\0b\"\n192.0.2.4 \0";
 	struct items b = {0};
 
-	(void)state;
 	items_add_text(&b, text, sizeof(text) - 1, false);
 	assert_int_equal(b.items.n, 1);
 	assert_int_equal(b.error_count, 3);
@@ -361,7 +350,6 @@ static void test_errors_are_counted(void **state)
 	struct text t = {0};
 	struct items b;
 
-	(void)state;
 	for (unsigned i = 0; i < 1000; i++)
 		text_add(&t, i % 2 ? "10.0.0.1\n" : "10.0.0.256\n");
 	b = read_text(text_get(&t), false);
@@ -378,7 +366,6 @@ static void test_long_lines(void **state)
 {
 	static const size_t sizes[] = {100, 300, 5000, 200000};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct text t = {0};
 		struct items b;
@@ -396,7 +383,6 @@ static void test_long_lines(void **state)
 
 static void test_note_bounds(void **state)
 {
-	(void)state;
 	for (unsigned len = 254; len <= 256; len++) {
 		struct text t = {0};
 		struct items b;
@@ -419,7 +405,6 @@ static void test_strings_stay(void **state)
 	struct items b = {0};
 	char want[64];
 
-	(void)state;
 	for (unsigned i = 0; i < NAMES; i++)
 		text_addf(&t, "Host%u.example note \"note number %u\"\n", i, i);
 	items_add_text(&b, t.at, t.len, false);
@@ -441,7 +426,6 @@ static void test_too_many_names(void **state)
 	struct text t = {0};
 	struct items b;
 
-	(void)state;
 	for (unsigned i = 0; i < ITEMS_NAMES_MAX + 2; i++)
 		text_addf(&t, "host%u.example\n", i);
 	text_add(&t, "192.0.2.1\n");
@@ -461,7 +445,6 @@ static void test_too_many_items(void **state)
 	struct text t = {0};
 	struct items b;
 
-	(void)state;
 	for (size_t i = 0; i < fit + 3; i++)
 		text_add(&t, range);
 	b = read_text(text_get(&t), true);
@@ -476,7 +459,6 @@ static void test_too_many_bytes(void **state)
 {
 	struct items b = {0};
 
-	(void)state;
 	// The length is refused before the text is read.
 	items_add_text(&b, "192.0.2.1\n", (size_t)ITEMS_BYTES_MAX + 1, false);
 	assert_int_equal(b.items.n, 0);
@@ -525,7 +507,6 @@ static void test_random_round_trips(void **state)
 	struct text t = {0};
 	struct items b;
 
-	(void)state;
 	for (unsigned i = 0; i < ITEMS; i++)
 		print_random_item(&t, &want[i], &seed);
 	b = read_text(text_get(&t), false);
@@ -559,7 +540,6 @@ static void countries_and_numbers(void **state)
 	struct items b = {0};
 	size_t at = 0;
 
-	(void)state;
 	while (at < ARRAY_SIZE(words))
 		at += items_add_words(&b, words + at, ARRAY_SIZE(words) - at);
 	assert_int_equal(b.items.n, 3);
@@ -601,7 +581,6 @@ static void test_mask(void **state)
 	struct items b = {.mask = true};
 	addr_text buf;
 
-	(void)state;
 	items_add_text(&b, text, strlen(text), false);
 	assert_int_equal(b.items.n, ARRAY_SIZE(wants));
 	for (size_t i = 0; i < ARRAY_SIZE(wants); i++)
@@ -629,7 +608,6 @@ static void test_notes_are_cleaned(void **state)
 {
 	char many[600], want[ITEMS_NOTE_MAX + 1];
 
-	(void)state;
 	wants_note("", "");
 	wants_note("abuse 4711", "abuse 4711");
 	wants_note("\xc3\xbc \xe2\x82\xac", "\xc3\xbc \xe2\x82\xac");

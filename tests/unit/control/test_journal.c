@@ -74,7 +74,6 @@ static void test_damaged_lines(void **state)
 	struct journal_line line;
 	char spare[256];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		const char *why =
 			journal_line_parse(lines[i].line, strlen(lines[i].line), spare, &line);
@@ -122,7 +121,6 @@ static void test_owners(void **state)
 {
 	uint64_t seed = 1;
 
-	(void)state;
 	for (unsigned round = 0; round < 2000; round++) {
 		struct owner h = {
 			.origin = random_string(&seed),
@@ -175,7 +173,6 @@ static void test_references(void **state)
 	struct addr six = addr_from_v6(plain), odd = addr_from_v6(mapped);
 	struct addr four = addr_from_v4(0x010200c0);
 
-	(void)state;
 	for (unsigned len = 1; len <= 128; len++) {
 		struct prefix p = prefix_of(&six, (uint8_t)len), m = prefix_of(&odd, (uint8_t)len);
 		struct prefix f = prefix_of(&four, (uint8_t)(len < 32 ? len : 32));
@@ -196,7 +193,6 @@ static void test_golden_frame(void **state)
 	struct journal_frame f;
 	const char *why;
 
-	(void)state;
 	journal_print_part(&t, HOLDER, strlen(HOLDER));
 	journal_print_change(&t, FIRST, strlen(FIRST), 17, &clock);
 	assert_non_null(strstr(t.at, "part bytes 57\n" HOLDER "sum "));
@@ -221,7 +217,6 @@ static void test_changed_frame(void **state)
 	struct journal_frame f;
 	const char *why = NULL;
 
-	(void)state;
 	journal_print_change(&t, HOLDER FIRST, strlen(HOLDER FIRST), 17,
 			     &(struct records_clock){0});
 	for (size_t len = 1; len < t.len; len++)
@@ -279,7 +274,6 @@ static int read_old(const char *text, size_t len, struct err *err)
 
 static void test_damaged_old_files(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(olds); i++) {
 		CLEANUP_FREE char *text = mem_strdup(olds[i].text);
 		struct err err = {0};
@@ -301,7 +295,6 @@ static void test_cut_old_file(void **state)
 	CLEANUP_FREE char *sealed = sum_seal(old, strlen(old), &sealed_len);
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(read_old(sealed, sealed_len, &err), 0);
 	assert_int_equal(read_old(old, strlen(old), &err), 0);
 	for (size_t len = head; len < strlen(old); len++)
@@ -372,7 +365,6 @@ static void test_index(void **state)
 	struct model m = {0};
 	uint64_t seed = 1;
 
-	(void)state;
 	for (uint32_t o = 0; o < 3000; o++)
 		assert_null(journal_index_owner(x, o, o * 100, 90, &owner));
 	assert_string_equal(journal_index_owner(x, 7, 0, 9, &owner), "unexpected holder");
@@ -458,7 +450,6 @@ static void test_order(void **state)
 	struct journal_index *x = journal_index_new(NULL, LISTED);
 	struct owner owner = {.list = (char *)"", .name = (char *)""};
 
-	(void)state;
 	assert_null(journal_index_owner(x, 0, 0, 9, &owner));
 	add_hosts(x, MIDDLE, LISTED, 1);
 	assert_in_order(x, LISTED, 0);

@@ -53,8 +53,6 @@ static int read_text(void *ctx, const char *path, size_t max, char **ret_text, s
 {
 	const char *text = !strcmp(path, "4.txt") ? list4 : !strcmp(path, "6.txt") ? list6 : ctx;
 
-	(void)max;
-	(void)err;
 	reads += text != ctx;
 	*ret_text = mem_strdup(text);
 	*ret_length = strlen(text);
@@ -150,7 +148,6 @@ static void the_same_without_reading(void **state)
 	struct loaded all = load(policy, NULL), less;
 	struct known *k;
 
-	(void)state;
 	assert_non_null(all.r);
 	assert_int_equal(reads, 2);
 	known_write(folder, all.r);
@@ -175,7 +172,6 @@ static void another_text(void **state)
 	struct loaded all = load(policy, NULL), less;
 	struct known *k;
 
-	(void)state;
 	known_write(folder, all.r);
 	k = known_read(folder, true);
 	less = load(other, k);
@@ -194,7 +190,6 @@ static void any_damage_is_found(void **state)
 	struct loaded all = load(policy, NULL);
 	size_t len;
 
-	(void)state;
 	known_write(folder, all.r);
 	assert_int_equal(file_read(path, 1 << 24, &text, &len, NULL), 0);
 	for (size_t n = 0; n < len; n += n < 512 ? 1 : 4093) {
@@ -245,7 +240,6 @@ static void not_of_every_policy(void **state)
 		{"set s { 192.0.2.1 }\ndrop from @s\n", false},
 	};
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
 		struct loaded l = load(cases[n].text, NULL);
 
@@ -265,7 +259,6 @@ static void what_is_not_known_is_an_error(void **state)
 	struct loaded all = load(policy, NULL), l = load(asks, NULL);
 	struct known *k;
 
-	(void)state;
 	assert_non_null(l.r);
 	unload(&l);
 	known_write(folder, all.r);

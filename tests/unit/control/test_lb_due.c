@@ -29,15 +29,12 @@ static struct clock present;
 
 static struct lb_state *fake_state(struct lb_maps *l)
 {
-	(void)l;
 	return &balancer.state;
 }
 
 static int fake_counter(const struct lb_maps *l, uint32_t id, struct service_counter *ret,
 			struct err *err)
 {
-	(void)l;
-	(void)err;
 	assert_int_equal(id, balancer.service.id);
 	*ret = balancer.counter;
 	return 0;
@@ -49,7 +46,6 @@ static int fake_counter(const struct lb_maps *l, uint32_t id, struct service_cou
 
 static int set_up(void **state)
 {
-	(void)state;
 	memset(&balancer, 0, sizeof(balancer));
 	present = (struct clock){.jiffies = 500000000, .wall_ms = NOW_S * 1000, .hz = HZ};
 	balancer.service = (struct lb_service){
@@ -91,7 +87,6 @@ static void nothing_to_do(void **state)
 {
 	CLEANUP_LB_DUE struct lb_due d = due();
 
-	(void)state;
 	assert_true(d.tidy_ms == LB_DUE_NEVER && d.look_ms == LB_DUE_NEVER &&
 		    d.walk_ms == LB_DUE_NEVER && !d.ended.n);
 }
@@ -102,7 +97,6 @@ static void a_changing_slot(void **state)
 	struct lb_due d;
 	uint32_t hold_ticks = slot_ticks(IDLE_MS, 1);
 
-	(void)state;
 	balancer.slots[5] = slot_pack(TWO, ONE, slot_time(present.jiffies - 10000));
 	d = due();
 	assert_true(d.tidy_ms >= IDLE_MS - 10000 && d.tidy_ms <= IDLE_MS - 10000 + 64);
@@ -120,7 +114,6 @@ static void a_trial_extends_it(void **state)
 {
 	struct lb_due d;
 
-	(void)state;
 	balancer.slots[0] = slot_pack(TWO, ONE, slot_time(present.jiffies + 30000));
 	d = due();
 	assert_true(d.tidy_ms >= IDLE_MS + 30000 && d.tidy_ms <= IDLE_MS + 30000 + 64);
@@ -130,7 +123,6 @@ static void pins_only(void **state)
 {
 	struct lb_due d;
 
-	(void)state;
 	balancer.slots[0] = slot_pack(TWO, TWO, slot_time(present.jiffies));
 	d = due();
 	assert_true(d.tidy_ms == LB_DUE_NEVER);
@@ -145,7 +137,6 @@ static void an_override_ends(void **state)
 {
 	CLEANUP_LB_DUE struct lb_due d = {0};
 
-	(void)state;
 	balancer.members[1].override = BACKEND_DRAIN;
 	assert_true(due().tidy_ms == LB_DUE_NEVER); // not by itself
 	balancer.members[1].until_s = NOW_S + 7;
@@ -162,7 +153,6 @@ static void an_override_ends(void **state)
 // Twice an idle while pins are evicted; an idle after the last one the hold may fall.
 static void a_hold(void **state)
 {
-	(void)state;
 	balancer.counter.event[SERVICE_PUSHED_FOUND] = 5;
 	assert_int_equal(due().tidy_ms, IDLE_MS / 2);
 	present.jiffies += IDLE_MS / 2;

@@ -34,7 +34,6 @@ static bool judge(struct look *l, uint64_t opened, uint64_t packets, uint64_t no
 
 static void test_the_first_look_has_the_sums(void **state)
 {
-	(void)state;
 	struct look l = {0};
 
 	assert_false(judge(&l, 9, 9, T0)); // too few
@@ -51,7 +50,6 @@ static void test_the_first_look_has_the_sums(void **state)
 
 static void test_one_that_dies_after_long_service(void **state)
 {
-	(void)state;
 	struct look l = {0};
 
 	assert_true(judge(&l, 102, 612, T0));
@@ -72,7 +70,6 @@ static void test_one_that_dies_after_long_service(void **state)
 
 static void test_older_connections_do_not_hide_it(void **state)
 {
-	(void)state;
 	struct look l = {0};
 
 	judge(&l, 100, 1000, T0);
@@ -84,7 +81,6 @@ static void test_older_connections_do_not_hide_it(void **state)
 
 static void test_openings_of_an_instant(void **state)
 {
-	(void)state;
 	struct look l = {0};
 
 	judge(&l, 100, 1000, T0);
@@ -102,7 +98,6 @@ static void test_openings_of_an_instant(void **state)
 
 static void test_counters_that_began_anew(void **state)
 {
-	(void)state;
 	struct look l = {0};
 
 	judge(&l, 100, 1000, T0);
@@ -121,7 +116,6 @@ static void test_counters_that_began_anew(void **state)
 
 static void test_without_new_flows(void **state)
 {
-	(void)state;
 	struct look l = {0};
 
 	judge(&l, 10, 10, T0);
@@ -174,7 +168,6 @@ static char *path(const char *name)
 
 static int set_up(void **state)
 {
-	(void)state;
 	memcpy(run_folder, pattern, sizeof(pattern));
 	assert_non_null(mkdtemp(run_folder));
 	return file_mkdirs(path(""), 0755, NULL);
@@ -182,13 +175,11 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	return file_remove_tree(run_folder, NULL);
 }
 
 static void test_looks_are_kept(void **state)
 {
-	(void)state;
 	struct backend_seen all[] = {
 		{&web, member(1, 5), {1000, 10}},
 		{&web, member(2, 6), {1000, 10}},
@@ -219,7 +210,6 @@ static void test_looks_are_kept(void **state)
 // What it finds is no look at this backend: the sums count, which are good.
 static void test_looks_at_another(void **state)
 {
-	(void)state;
 	const struct backend_seen before = {&web, member(1, 5), {1000, 10}};
 	const struct {
 		struct backend_seen of;
@@ -246,7 +236,6 @@ static void test_looks_at_another(void **state)
 
 static void test_a_damaged_file_is_none(void **state)
 {
-	(void)state;
 	struct backend_seen one = {&web, member(1, 5), {1000, 10}};
 	CLEANUP_FREE char *good = NULL;
 	struct look look;
@@ -268,7 +257,6 @@ static void test_a_damaged_file_is_none(void **state)
 
 static void test_strange_documents(void **state)
 {
-	(void)state;
 	static const char *const texts[] = {
 		"[]",
 		"7",
@@ -292,7 +280,6 @@ static void test_strange_documents(void **state)
 // Nothing depends on the file: the next command has the look before.
 static void test_a_file_that_cannot_be_written(void **state)
 {
-	(void)state;
 	struct backend_seen one = {&web, member(1, 5), {1000, 10}};
 	CLEANUP_FD int other = open(path(""), O_RDONLY | O_DIRECTORY);
 	struct look look;
@@ -345,7 +332,6 @@ static void look_often(struct shared *shared)
 
 static void test_many_commands_at_once(void **state)
 {
-	(void)state;
 	const struct backend_seen one = {&web, member(1, 5), {1000000, 1000000}};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -71,7 +71,6 @@ static void assert_packets(const char *bytes, size_t length)
 
 static void test_both_orders(void **state)
 {
-	(void)state;
 	assert_packets(FILE_OF(LITTLE TIME "\3\0\0\0\3\0\0\0abc" TIME "\1\0\0\0\2\1\0\0x"));
 	assert_packets(FILE_OF(MICRO "\0\2\0\4\0\0\0\0\0\0\0\0\0\0\xff\xff\0\0\0\1" TIME
 				     "\0\0\0\3\0\0\0\3"
@@ -82,7 +81,6 @@ static void test_nanoseconds(void **state)
 {
 	char file[] = LITTLE TIME "\3\0\0\0\3\0\0\0abc" TIME "\1\0\0\0\2\1\0\0x";
 
-	(void)state;
 	memcpy(file, "\x4d\x3c\xb2\xa1", 4);
 	assert_packets(file, sizeof(file) - 1);
 }
@@ -92,7 +90,6 @@ static void test_frame_checksums(void **state)
 {
 	char file[] = LITTLE TIME "\3\0\0\0\3\0\0\0abc" TIME "\1\0\0\0\2\1\0\0x";
 
-	(void)state;
 	file[23] = 0x24;
 	assert_packets(file, sizeof(file) - 1);
 }
@@ -103,7 +100,6 @@ static void test_no_packets(void **state)
 	struct err err = {0};
 	struct pcap p;
 
-	(void)state;
 	assert_int_equal(open_bytes(FILE_OF(LITTLE), &p, &err), 0);
 	assert_int_equal(pcap_next(&p, &packet, &err), 0);
 	pcap_free(&p);
@@ -128,7 +124,6 @@ static void test_refused_files(void **state)
 {
 	struct pcap p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		struct err err = {0};
 
@@ -155,7 +150,6 @@ static void test_damaged_files(void **state)
 	struct pcap_packet packet = {.number = 4711};
 	struct pcap p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
 		struct err err = {0};
 
@@ -172,7 +166,6 @@ static void test_absent_file(void **state)
 	struct err err = {0};
 	struct pcap p;
 
-	(void)state;
 	assert_int_equal(pcap_open("/nowhere/x.pcap", &p, &err), -ENOENT);
 	assert_int_equal(err.kind, ERR_INPUT);
 }

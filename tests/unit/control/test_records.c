@@ -86,7 +86,6 @@ static void test_empty(void **state)
 	struct records_entries entries;
 	size_t n;
 
-	(void)state;
 	records_add(&r, NULL, 0, &change);
 	assert_change(change, 0, 0, 0, 0, 0);
 	records_replace(&r, &who, ALL, NULL, 0, &change);
@@ -107,7 +106,6 @@ static void test_later_expiry_wins(void **state)
 	CLEANUP_RECORDS struct records r = {0};
 	uint32_t h = add_owner(&r, "", "", "");
 
-	(void)state;
 	assert_change(add(&r, "192.0.2.1", 0, h, 100), 1, 0, 0, 0, 0);
 	assert_change(add(&r, "192.0.2.1", 0, h, 100), 0, 0, 1, 0, 0);
 	assert_change(add(&r, "192.0.2.1", 0, h, 50), 0, 0, 1, 0, 0);
@@ -133,7 +131,6 @@ static void test_order(void **state)
 	};
 	struct records_change change;
 
-	(void)state;
 	records_add(&r, references, ARRAY_SIZE(references), &change);
 	assert_change(change, 8, 0, 0, 0, 0);
 	assert_store(&r, "0 0.0.0.0/0 0 7;0 192.0.2.0/24 0 8;3 192.0.2.0/24 0 2;0 192.0.2.0 1 6;"
@@ -151,7 +148,6 @@ static void test_repetitions_in_one_change(void **state)
 	};
 	struct records_change change;
 
-	(void)state;
 	records_add(&r, references, ARRAY_SIZE(references), &change);
 	assert_change(change, 1, 0, 0, 0, 0);
 	assert_store(&r, "0 192.0.2.1 0 9;");
@@ -172,7 +168,6 @@ static void test_newer_note_wins(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
 
-	(void)state;
 	assert_string_equal(note_after(&r, "", false), "");
 	assert_string_equal(note_after(&r, "one", false), "one");
 	assert_string_equal(note_after(&r, "", false), "one");
@@ -184,7 +179,6 @@ static void test_kept_stays_kept(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
 
-	(void)state;
 	assert_string_equal(note_after(&r, "live", true), "live");
 	assert_string_equal(note_after(&r, "live 2", true), "live 2");
 	assert_string_equal(note_after(&r, "", false), "");
@@ -199,7 +193,6 @@ static void test_owner_of_nulls(void **state)
 	uint32_t h = records_owner(&r, &none);
 	size_t removed;
 
-	(void)state;
 	assert_string_equal(r.owners.at[h].origin, "");
 	assert_string_equal(r.owners.at[h].by, "");
 	add(&r, "192.0.2.1", 0, h, 1);
@@ -224,7 +217,6 @@ static void test_replace(void **state)
 	};
 	struct records_change change;
 
-	(void)state;
 	add(&r, "192.0.2.1", 0, feed, 10);
 	add(&r, "192.0.2.1", 0, other, 10);
 	add(&r, "192.0.2.1", OVERLAY_BLOCK_TO, feed, 10);
@@ -248,7 +240,6 @@ static void test_remove(void **state)
 	struct prefix prefixes[] = {prefix("192.0.2.2"), prefix("192.0.2.9"), prefix("192.0.2.1")};
 	size_t removed;
 
-	(void)state;
 	add(&r, "192.0.2.1", 0, plain, 10);
 	add(&r, "192.0.2.1", 0, add_owner(&r, "", "feed", ""), 10);
 	add(&r, "192.0.2.1", 0, add_owner(&r, "", "", "x.example"), 10);
@@ -274,7 +265,6 @@ static void test_remove_origin(void **state)
 	CLEANUP_RECORDS struct records r = {0};
 	size_t removed;
 
-	(void)state;
 	records_remove_origin(&r, NULL, ALL, &removed);
 	assert_int_equal(removed, 0);
 	add(&r, "192.0.2.1", 0, add_owner(&r, "", "", ""), 10);
@@ -303,7 +293,6 @@ static void test_entries(void **state)
 	uint32_t c = add_owner(&r, "c", "", "");
 	struct records_entries entries;
 
-	(void)state;
 	add(&r, "192.0.2.1", 0, a, 10);
 	add(&r, "192.0.2.1", 0, b, 30);
 	add(&r, "192.0.2.1", 0, c, 20);
@@ -328,7 +317,6 @@ static void test_find(void **state)
 	const struct record *found;
 	size_t n = 7;
 
-	(void)state;
 	add(&r, "192.0.2.1", 2, b, 10);
 	add(&r, "192.0.2.1", 2, a, 10);
 	add(&r, "192.0.2.1", 3, a, 10);
@@ -546,7 +534,6 @@ static void add_random_owners(struct records *r, uint64_t *seed)
 
 static void test_against_model(void **state)
 {
-	(void)state;
 	for (uint64_t round = 1; round <= 40; round++) {
 		CLEANUP_RECORDS struct records r = {0};
 		struct model m = {0};
@@ -575,7 +562,6 @@ static void test_sorts_any_size(void **state)
 {
 	uint64_t seed = 9;
 
-	(void)state;
 	for (size_t n = 0; n < 700; n += 1 + n / 20) {
 		CLEANUP_RECORDS struct records r = {0};
 		struct reference *references = mem_zalloc(n, sizeof(*references));
@@ -633,7 +619,6 @@ static void test_covering(void **state)
 	struct records_change change;
 	uint64_t seed = 5;
 
-	(void)state;
 	assert_covering(&r, &p);
 	add_random_owners(&r, &seed);
 	for (unsigned round = 0; round < 300; round++) {
@@ -666,7 +651,6 @@ static void check_times(const struct records_clock *then, const struct records_c
 // After ten seconds, with the wall clock set or not; 60 s of the entry were left.
 static void test_follows_the_clock(void **state)
 {
-	(void)state;
 	static const struct records_clock then = {BOOT_A, 1000, 50}, none = {"", 0, 0};
 
 	check_times(&then, &(struct records_clock){BOOT_A, 1010, 60}, 1060, 900);
@@ -682,7 +666,6 @@ static void test_follows_the_clock(void **state)
 // What is loaded in pieces, in any order, is what was there.
 static void test_load(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		CLEANUP_RECORDS struct records r = {0};
 		struct reference references[REFERENCES_MAX];

@@ -36,7 +36,6 @@ static void test_what_is_lost(void **state)
 		{{3, 1, true}, {1, 0, false}, SHRINK_SERVICES},
 	};
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_SIZE(cases); n++)
 		if (shrink_of(&cases[n].before, &cases[n].now) != cases[n].lost)
 			fail_msg("case %zu: %d", n,
@@ -59,7 +58,6 @@ static void test_sentences(void **state)
 				 bare = {40, 0, true}, open = {40, 2, false};
 	struct err err = {0};
 
-	(void)state;
 	refused(&before, &cut, "/etc/weir/main.weir", "main",
 		"main.weir has 3 rules, the active policy 40: 'weir apply /etc/weir/main.weir' "
 		"applies it");
@@ -82,7 +80,6 @@ static void test_size(void **state)
 	struct resolved r = {.n_rules = 7, .n_services = 2, .default_drop = true};
 	struct policy_size size = policy_size(&r);
 
-	(void)state;
 	assert_int_equal(size.rules, 7);
 	assert_int_equal(size.services, 2);
 	assert_true(size.drops);

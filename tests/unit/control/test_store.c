@@ -68,7 +68,6 @@ static void test_empty(void **state)
 	size_t n = 7;
 	bool any = true;
 
-	(void)state;
 	assert_int_equal(b->records.list.n, 0);
 	assert_int_equal(store_count("test", &n), 0);
 	assert_int_equal(n, 0);
@@ -83,7 +82,6 @@ static void test_commit(void **state)
 	struct stat info;
 	size_t n;
 
-	(void)state;
 	block("192.0.2.1", "", RECORD_NEVER, false);
 	block("2001:db8::/32", "ban", NOW_S + 60, false);
 	assert_true(blocked_until("192.0.2.1") == OVERLAY_FOREVER);
@@ -109,7 +107,6 @@ static void test_owners(void **state)
 	struct prefix p = prefix("192.0.2.1");
 	size_t removed;
 
-	(void)state;
 	block("192.0.2.1", "", NOW_S + 60, false);
 	block("192.0.2.1", "ban", NOW_S + 600, false);
 	assert_int_equal(kernel->n, 1);
@@ -132,7 +129,6 @@ static void test_owners(void **state)
 // The kernel's clock decides whether an entry has expired, not the wall clock.
 static void test_expiry(void **state)
 {
-	(void)state;
 	block("192.0.2.1", "", NOW_S + 60, false);
 	block("192.0.2.2", "", NOW_S + 61, false);
 	block("192.0.2.3", "", RECORD_NEVER, false);
@@ -153,7 +149,6 @@ static void test_many_expire_now(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL, *reader = NULL;
 
-	(void)state;
 	for (unsigned i = 0; i < 50; i++) {
 		CLEANUP_FREE char *text = mem_printf("10.0.0.%u", i);
 
@@ -174,7 +169,6 @@ static void test_many_expire_now(void **state)
 // An entry without a record gets one; a record without an entry is dropped.
 static void test_what_differs(void **state)
 {
-	(void)state;
 	block("192.0.2.1", "", RECORD_NEVER, false);
 	block("192.0.2.2", "", RECORD_NEVER, false);
 	copy_file(file_of("overlay"), "older");
@@ -204,7 +198,6 @@ static void test_lost_file(void **state)
 {
 	size_t removed;
 
-	(void)state;
 	block("192.0.2.1", "", RECORD_NEVER, false);
 	assert_int_equal(unlink(file_of("overlay")), 0);
 
@@ -222,7 +215,6 @@ static void test_full_map(void **state)
 	CLEANUP_STORE struct store *b = NULL;
 	struct err err = {0};
 
-	(void)state;
 	block("192.0.2.1", "", RECORD_NEVER, false);
 	b = opened();
 	refer(b, "192.0.2.2", "", RECORD_NEVER, false);
@@ -243,7 +235,6 @@ static void test_unwritable_folder(void **state)
 	char no_folder[64];
 	struct err err = {0};
 
-	(void)state;
 	snprintf(no_folder, sizeof(no_folder), "%s/file", state_folder);
 	write_file(no_folder, "", 0);
 	b = opened();
@@ -263,7 +254,6 @@ static void test_unwritable_folder(void **state)
 // maps.
 static void test_adopted_stays_fleeting(void **state)
 {
-	(void)state;
 	block("192.0.2.1", "", RECORD_NEVER, false);
 	kernel->now[kernel->n++] = (struct overlay_entry){
 		.prefix = prefix("192.0.2.2"), .kind = BLOCK, .until = OVERLAY_FOREVER};
@@ -316,7 +306,6 @@ static void assert_state(struct store *b, bool after)
 // and write nothing.
 static void test_kills(void **state)
 {
-	(void)state;
 	for (enum step at = BEFORE_STAGE; at <= ENTERED; at++) {
 		CLEANUP_STORE struct store *b = NULL;
 		bool after = at >= EFFECTIVE;
@@ -378,7 +367,6 @@ static void unblock_all(void)
 // file does not become that of the maps, whatever it says.
 static void test_volatile_after_a_kill(void **state)
 {
-	(void)state;
 	for (unsigned commits = 1; commits <= 3; commits++) {
 		set_up(NULL);
 		block("192.0.2.1", "", RECORD_NEVER, false);
@@ -408,7 +396,6 @@ static uint64_t seen_until(const char *what)
 // commit.
 static void test_volatile_changes_ends(void **state)
 {
-	(void)state;
 	block("192.0.2.1", "", NOW_S + 60, false);
 	block("192.0.2.2", "", NOW_S + 600, false);
 	kernel->now[0].until = OVERLAY_FOREVER;
@@ -426,7 +413,6 @@ static void test_volatile_changes_ends(void **state)
 // The same where the file is replaced, since it is an older one.
 static void test_kills_of_a_replacement(void **state)
 {
-	(void)state;
 	for (enum step at = BEFORE_STAGE; at <= ENTERED; at++) {
 		CLEANUP_STORE struct store *b = NULL;
 		bool after = at >= EFFECTIVE, beside = at == WRITTEN || at == EFFECTIVE;
@@ -454,7 +440,6 @@ static void test_half_a_change(void **state)
 	CLEANUP_FREE char *text = NULL;
 	size_t before, len;
 
-	(void)state;
 	block("192.0.2.1", "", RECORD_NEVER, false);
 	before = size_of_file(file_of("overlay"));
 	in_a_process(block_another, WRITTEN);
@@ -480,7 +465,6 @@ static void test_cost(void **state)
 	CLEANUP_STORE struct store *b = NULL;
 	size_t before;
 
-	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
 		char text[32];
 
@@ -512,7 +496,6 @@ static void test_changes_together(void **state)
 	struct prefix first = prefix("10.0.0.0");
 	size_t removed;
 
-	(void)state;
 	for (unsigned i = 0; i < 300; i++) {
 		CLEANUP_FREE char *text = mem_printf("10.0.%u.%u", i / 256, i % 256);
 
@@ -548,7 +531,6 @@ static void test_snapshots(void **state)
 	CLEANUP_STORE struct store *b = NULL;
 	size_t shrunk = 0, last = 0, removed;
 
-	(void)state;
 	block("192.0.2.1", "ban", RECORD_NEVER, false);
 	b = opened();
 	for (unsigned i = 0; i < 2000; i++) {
@@ -579,7 +561,6 @@ static void test_part(void **state)
 	struct instance *i;
 	size_t before, n;
 
-	(void)state;
 	for (unsigned k = 0; k < 20; k++) {
 		block("192.0.2.1", k % 2 ? "a" : "b", NOW_S + 100 + k, false);
 	}
@@ -602,7 +583,6 @@ static void test_others_expire(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL;
 
-	(void)state;
 	for (unsigned i = 0; i < 50; i++) {
 		char text[32];
 
@@ -622,7 +602,6 @@ static void test_next_expiry(void **state)
 	struct store_expiry e;
 	CLEANUP_STORE struct store *b = NULL;
 
-	(void)state;
 	block("192.0.2.9", "", RECORD_NEVER, false);
 	assert_int_equal(store_expiry("test", &e, NULL), 0);
 	assert_true(!e.due && e.next_s == RECORD_NEVER);
@@ -687,7 +666,6 @@ static void test_damaged_file(void **state)
 	struct kernel *saved = mem_new(struct kernel);
 	size_t len, first_end;
 
-	(void)state;
 	block("192.0.2.1", "a", RECORD_NEVER, false);
 	first_end = size_of_file(file_of("overlay"));
 	block("192.0.2.2", "b", RECORD_NEVER, false);
@@ -720,7 +698,6 @@ static void test_refused_files(void **state)
 	};
 	size_t n;
 
-	(void)state;
 	block("192.0.2.1", "", RECORD_NEVER, false);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct store *b = NULL;
@@ -751,7 +728,6 @@ static void test_old_file(void **state)
 	CLEANUP_STORE struct store *b = NULL;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(file_mkdirs(folder, 0700, NULL), 0);
 	write_file(file_of("overlay"), old, strlen(old));
 	kernel->now[kernel->n++] = (struct overlay_entry){
@@ -772,7 +748,6 @@ static void test_clock_is_set(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL;
 
-	(void)state;
 	block("192.0.2.1", "", NOW_S + 600, false);
 	kernel->clock.wall_ms += 86400000;
 	block("192.0.2.2", "", NOW_S + 86400 + 600, false);
@@ -788,7 +763,6 @@ static void test_foreign_file_beside(void **state)
 {
 	static const char *const texts[] = {"", "damaged", "weir-overlay 1 epoch 7\nend 0\n"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		CLEANUP_STORE struct store *b = NULL;
 
@@ -812,7 +786,6 @@ static void test_restore(void **state)
 	bool any = false;
 	size_t n;
 
-	(void)state;
 	block("192.0.2.1", "", RECORD_NEVER, false);
 	block("192.0.2.2", "", NOW_S + 60, false);
 	block("192.0.2.3", "", NOW_S + 6000, false);
@@ -1034,7 +1007,6 @@ static void run_step(struct history *h)
 
 static void test_against_memory(void **state)
 {
-	(void)state;
 	for (uint64_t round = 1; round <= 60; round++) {
 		struct history h = {.seed = round};
 

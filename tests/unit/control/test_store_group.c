@@ -413,7 +413,6 @@ static void run_step(struct history *h)
 
 static void test_against_a_model(void **state)
 {
-	(void)state;
 	for (uint64_t round = 1; round <= 150; round++) {
 		struct history h = {.seed = round};
 		struct addr guarded = prefix("10.0.1.77").addr;

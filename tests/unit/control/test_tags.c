@@ -39,7 +39,6 @@ static void devices_above(void **state)
 		 .lower_elsewhere = true},
 	};
 
-	(void)state;
 	assert_string_equal(above(links, ARRAY_SIZE(links), BRIDGE)->name, "inner");
 	assert_ptr_equal(above(links, ARRAY_SIZE(links), ETH0), &links[4]); // a tag in a tag
 	assert_ptr_equal(above(links, ARRAY_SIZE(links), BOND), &links[4]);
@@ -60,7 +59,6 @@ static void a_circle(void **state)
 		{.name = "eth0", .index = 4},
 	};
 
-	(void)state;
 	assert_null(tags_vlan_above(links, 3, &links[2]));
 }
 
@@ -85,7 +83,6 @@ static void what_is_lost(void **state)
 	const struct tags_use rejects = {.rejects = true}, serves = {.services = true};
 	const struct tags_use matches = {.matches = true}, all = {true, true, true};
 
-	(void)state;
 	warns(&mlx5, IFACE_NATIVE, "eth0.7", rejects,
 	      BEFORE "answers of 'reject' leave without the tag of 'eth0.7'" AFTER);
 	warns(&mlx5, IFACE_NATIVE, "eth0.7", serves,

@@ -13,7 +13,6 @@ static void two_growths_without_ours(void **state)
 {
 	struct unseen u = {0};
 
-	(void)state;
 	unseen_note(&u, 1000, 50);
 	assert_false(unseen_is_doubtful(&u));
 	unseen_note(&u, 1100, 50);
@@ -30,7 +29,6 @@ static void one_packet_of_ours(void **state)
 {
 	struct unseen u = {0};
 
-	(void)state;
 	unseen_note(&u, 1000, 50);
 	unseen_note(&u, 2000, 50);
 	unseen_note(&u, 3000, 51);
@@ -43,7 +41,6 @@ static void a_few_packets(void **state)
 {
 	struct unseen u = {0};
 
-	(void)state;
 	unseen_note(&u, 0, 0);
 	for (uint64_t n = 1; n < UNSEEN_PACKETS; n++)
 		unseen_note(&u, n, 0);
@@ -57,7 +54,6 @@ static void a_counter_that_falls(void **state)
 {
 	struct unseen u = {0};
 
-	(void)state;
 	unseen_note(&u, 1000, 50);
 	unseen_note(&u, 10, 50);
 	unseen_note(&u, 20, 50);
@@ -70,7 +66,6 @@ static void commands_far_apart(void **state)
 {
 	struct unseen u = {0};
 
-	(void)state;
 	unseen_note_later(&u, 1000, 50, 0);
 	unseen_note_later(&u, 1500, 50, 15000);
 	assert_false(unseen_is_certain(&u));
@@ -91,7 +86,6 @@ static void frames_of_hours(void **state)
 {
 	struct unseen u = {0};
 
-	(void)state;
 	for (uint64_t n = 0; n < 1000; n++) {
 		unseen_note_later(&u, 1000 + n, 50, 15000);
 		assert_false(unseen_is_certain(&u));
@@ -111,7 +105,6 @@ static void commands_at_once(void **state)
 {
 	struct unseen u = {0};
 
-	(void)state;
 	for (uint64_t n = 0; n < 3; n++) {
 		unseen_note_later(&u, 1000 + n * 500, 50, 15000);
 		unseen_note_later(&u, 1000 + n * 500, 50, 1);
@@ -123,7 +116,6 @@ static void a_counter_that_falls_later(void **state)
 {
 	struct unseen u = {0};
 
-	(void)state;
 	unseen_note_later(&u, 100000, 50, 0);
 	for (uint64_t n = 0; n < 3; n++) {
 		assert_false(unseen_is_certain(&u));

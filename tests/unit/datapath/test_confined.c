@@ -9,7 +9,6 @@
 
 static void test_lacks(void **state)
 {
-	(void)state;
 	const uint64_t bpf = CONFINED_BIT(CAP_BPF), net = CONFINED_BIT(CAP_NET_ADMIN);
 	const uint64_t perfmon = CONFINED_BIT(CAP_PERFMON), admin = CONFINED_BIT(CAP_SYS_ADMIN);
 
@@ -24,7 +23,6 @@ static void test_lacks(void **state)
 // Only a denial is explained by privileges.
 static void test_other_errors_keep_their_hint(void **state)
 {
-	(void)state;
 	struct err err = {0};
 
 	err_system(&err, EBUSY, "cannot attach");

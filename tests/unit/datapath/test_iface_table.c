@@ -69,7 +69,6 @@ static struct knobs *empty(void)
 
 static void takes_all(void **state)
 {
-	(void)state;
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
 		struct knobs *knobs = empty();
 
@@ -88,7 +87,6 @@ static void common_ones_change_no_multiplier(void **state)
 	struct knobs *knobs = empty();
 	uint64_t hash = knobs->iface_hash;
 
-	(void)state;
 	for (uint32_t n = 0; n < MOST; n++)
 		assert_int_equal(iface_table_set(knobs, 1000 + n, n + 1), 0);
 	assert_true(knobs->iface_hash == hash);
@@ -101,7 +99,6 @@ static void come_and_go(void **state)
 	struct knobs *knobs = empty();
 	uint32_t index[WEIR_IFACES] = {0};
 
-	(void)state;
 	srandom(1);
 	for (int round = 0; round < 2000; round++) {
 		uint32_t number = 1 + (uint32_t)random() % MOST;
@@ -122,7 +119,6 @@ static void another_number(void **state)
 {
 	struct knobs *knobs = empty();
 
-	(void)state;
 	assert_int_equal(iface_table_set(knobs, 5, 1), 0);
 	assert_int_equal(iface_table_set(knobs, 5, 2), 0);
 	assert_int_equal(iface_table_find(knobs, 5), 2);
@@ -140,7 +136,6 @@ static void refuses_too_many(void **state)
 	int code;
 	uint32_t taken = 0;
 
-	(void)state;
 	while (!(code = iface_table_set(knobs, that_meet_at_first(taken), 1)))
 		taken++;
 	assert_int_equal(code, -ENOSPC);
@@ -181,7 +176,6 @@ static void a_reader_loses_nothing(void **state)
 	uint64_t hash = knobs->iface_hash;
 	unsigned changes = 0;
 
-	(void)state;
 	assert_int_equal(iface_table_set(knobs, 77, 63), 0);
 	assert_int_equal(pthread_create(&thread, NULL, look, &w), 0);
 	for (uint32_t round = 0; round < 20; round++) {

@@ -70,7 +70,6 @@ static void each_map_of_a_policy_is_listed_once(void **state)
 	struct policy_bpf *skel = policy_bpf__open();
 	struct bpf_map *map;
 
-	(void)state;
 	assert_non_null(skel);
 	bpf_object__for_each_map(map, skel->obj)
 	{
@@ -88,7 +87,6 @@ static void the_root_program_has_shared_maps_only(void **state)
 	struct root_bpf *skel = root_bpf__open();
 	struct bpf_map *map;
 
-	(void)state;
 	assert_non_null(skel);
 	bpf_object__for_each_map(
 		map, skel->obj) if (times_shared(skel->obj, map) + times_private(map) != 1)
@@ -101,7 +99,6 @@ static void a_policy_has_each_shared_map(void **state)
 {
 	struct policy_bpf *skel = policy_bpf__open();
 
-	(void)state;
 	assert_non_null(skel);
 	for (size_t o = 0; o < ARRAY_SIZE(shared); o++)
 		if (shared[o].map && !bpf_object__find_map_by_name(skel->obj, shared[o].map))
@@ -111,7 +108,6 @@ static void a_policy_has_each_shared_map(void **state)
 
 static void names_in_bpffs_differ(void **state)
 {
-	(void)state;
 	for (size_t a = 0; a < ARRAY_SIZE(shared); a++)
 		for (size_t b = 0; b < a; b++)
 			assert_string_not_equal(shared[a].file, shared[b].file);

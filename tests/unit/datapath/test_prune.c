@@ -56,7 +56,6 @@ static void test_nothing_unreachable(void **state)
 	struct record lines[] = {{0, 1}, {2, 2}};
 	struct prune_records l = {lines, 2, sizeof(*lines)}, none = {0};
 
-	(void)state;
 	memcpy(before, program, sizeof(before));
 	check_programs(program, prune(program, 4, &l, &none), before, 4);
 	assert_int_equal(l.n, 2);
@@ -73,7 +72,6 @@ static void test_gap(void **state)
 		CALL(4), ALWAYS(0), SET(7), IF_ZERO(-2), EXIT, SET(8), EXIT,
 	};
 
-	(void)state;
 	check_programs(program,
 		       prune(program, ARRAY_SIZE(program), &(struct prune_records){0},
 			     &(struct prune_records){0}),
@@ -85,7 +83,6 @@ static void test_jump_to_jump(void **state)
 	struct bpf_insn program[] = {IF_ZERO(1), ALWAYS(2), ALWAYS(0), ALWAYS(0), SET(1), EXIT};
 	static const struct bpf_insn expected[] = {IF_ZERO(1), ALWAYS(0), SET(1), EXIT};
 
-	(void)state;
 	check_programs(program,
 		       prune(program, ARRAY_SIZE(program), &(struct prune_records){0},
 			     &(struct prune_records){0}),
@@ -96,7 +93,6 @@ static void test_endless(void **state)
 {
 	struct bpf_insn program[] = {IF_ZERO(1), EXIT, ALWAYS(-1)};
 
-	(void)state;
 	assert_int_equal(prune(program, ARRAY_SIZE(program), &(struct prune_records){0},
 			       &(struct prune_records){0}),
 			 3);
@@ -115,7 +111,6 @@ static void test_records(void **state)
 	static const struct record lines_left[] = {{0, 1}, {1, 3}, {2, 4}, {4, 6}, {5, 7}};
 	static const struct record functions_left[] = {{0, 1}, {4, 3}};
 
-	(void)state;
 	assert_int_equal(prune(program, ARRAY_SIZE(program), &l, &f), 6);
 	assert_int_equal(l.n, ARRAY_SIZE(lines_left));
 	assert_memory_equal(lines, lines_left, sizeof(lines_left));

@@ -34,8 +34,6 @@ struct seen {
 
 static size_t ignore(char *data, size_t size, size_t n, void *ctx)
 {
-	(void)data;
-	(void)ctx;
 	return size * n;
 }
 
@@ -66,7 +64,6 @@ static void see(void *ctx, CURL *easy, CURLcode code)
 
 static int set_up(void **state)
 {
-	(void)state;
 	http_start(&server, rules, ARRAY_SIZE(rules));
 	base = event_base_new();
 	return !base || curl_loop_new(base, &loop, NULL);
@@ -74,7 +71,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	curl_loop_free(loop);
 	event_base_free(base);
 	http_stop(&server);
@@ -95,7 +91,6 @@ static void transfers_end_side_by_side(void **state)
 	unsigned left = 4;
 	struct seen a = {.left = &left}, b = a, cut = a, refused = a;
 
-	(void)state;
 	start(&a, http_url(&server, "/a"));
 	start(&b, http_url(&server, "/b"));
 	start(&cut, http_url(&server, "/short"));
@@ -116,7 +111,6 @@ static void one_that_ends_may_start_another(void **state)
 	unsigned left = 2;
 	struct seen second = {.left = &left}, first = {.left = &left, .next = &second};
 
-	(void)state;
 	start(&first, http_url(&server, "/b"));
 	run(5000);
 	assert_int_equal(left, 0);
@@ -128,7 +122,6 @@ static void a_time_limit_ends_a_silent_one(void **state)
 	unsigned left = 1;
 	struct seen seen = {.left = &left};
 
-	(void)state;
 	seen.easy = curl_easy_init();
 	curl_easy_setopt(seen.easy, CURLOPT_URL, http_url(&server, "/silent"));
 	curl_easy_setopt(seen.easy, CURLOPT_TIMEOUT_MS, 50L);
@@ -143,7 +136,6 @@ static void a_stopped_one_is_silent_and_may_be_used_again(void **state)
 	struct seen seen = {.left = &left};
 	CURL *easy;
 
-	(void)state;
 	start(&seen, http_url(&server, "/silent"));
 	easy = seen.easy;
 	run(20);
@@ -172,7 +164,6 @@ static void a_loop_that_is_freed_stops_what_runs(void **state)
 	assert_int_equal(one.calls + other.calls, 0);
 	curl_easy_cleanup(one.easy);
 	curl_easy_cleanup(other.easy);
-	(void)state;
 }
 
 int main(void)

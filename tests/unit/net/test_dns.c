@@ -78,7 +78,6 @@ static int set_up(void **state)
 {
 	static char addrs[ARRAY_SIZE(large)][32];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(large); i++) {
 		snprintf(addrs[i], sizeof(addrs[i]), "10.1.0.%zu", i + 1);
 		large[i] = (struct packet_rr){"", A, 60, addrs[i]};
@@ -90,7 +89,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	server_stop(&server);
 	server_stop(&other);
 	return 0;
@@ -172,7 +170,6 @@ static void gets_both_families_sorted_and_once(void **state)
 {
 	struct dns_answer a = resolve("both.test");
 
-	(void)state;
 	check_flags(&a, false, false, false, false);
 	assert_int_equal(a.ttl_s, 120);
 	assert_string_equal(a.canonical, "");
@@ -184,7 +181,6 @@ static void tells_the_missing_family(void **state)
 {
 	struct dns_answer v4 = resolve("v4.test"), v6 = resolve("v6.test");
 
-	(void)state;
 	check_flags(&v4, false, true, false, false);
 	check_says(&v4, "'v4.test' has no AAAA record");
 	check_addrs(&v4, "192.0.2.4");
@@ -197,7 +193,6 @@ static void follows_a_chain(void **state)
 {
 	struct dns_answer a = resolve("chain.test");
 
-	(void)state;
 	assert_string_equal(a.canonical, "end.test");
 	assert_int_equal(a.ttl_s, 30);
 	check_flags(&a, false, true, false, false);
@@ -208,7 +203,6 @@ static void takes_a_final_dot_and_any_case(void **state)
 {
 	struct dns_answer a = resolve("v4.test."), b = resolve("V4.TEST");
 
-	(void)state;
 	assert_string_equal(a.canonical, "");
 	check_addrs(&a, "192.0.2.4");
 	assert_string_equal(b.canonical, "");
@@ -219,7 +213,6 @@ static void tells_no_from_nothing(void **state)
 {
 	struct dns_answer no = resolve("nope.test"), nothing = resolve("empty.test");
 
-	(void)state;
 	check_error(&no, -ENOENT, "no such name (NXDOMAIN)");
 	check_error(&nothing, -ENODATA, "no address");
 }
@@ -228,7 +221,6 @@ static void tells_the_failed_family(void **state)
 {
 	struct dns_answer half = resolve("half.test"), none = resolve("nohalf.test");
 
-	(void)state;
 	check_flags(&half, false, false, false, true);
 	check_says(&half, "'half.test': the query for AAAA records failed");
 	check_addrs(&half, "192.0.2.6");
@@ -241,7 +233,6 @@ static void fails_at_once_when_the_server_does(void **state)
 	static const char *const names[] = {"fails.test", "refused.test", "garbage.test"};
 	int64_t start = now_ms();
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		struct dns_answer a = resolve(names[i]);
 
@@ -256,7 +247,6 @@ static void asks_the_other_server_after_a_failure(void **state)
 	CLEANUP_FREE char *servers = mem_printf("%s,%s", server.text, other.text);
 	struct dns_answer a;
 
-	(void)state;
 	options.servers = servers;
 	a = resolve_with("fails.test", options);
 	check_flags(&a, false, true, false, false);
@@ -274,7 +264,6 @@ static void asks_the_other_server_after_silence(void **state)
 	CLEANUP_FREE char *servers = mem_printf("%s,%s", server.text, other.text);
 	struct dns_answer a;
 
-	(void)state;
 	options.servers = servers;
 	a = resolve_with("silent.test", options);
 	check_addrs(&a, "192.0.2.98");
@@ -286,7 +275,6 @@ static void keeps_the_deadline(void **state)
 	int64_t start = now_ms(), took;
 	struct dns_answer a;
 
-	(void)state;
 	options.timeout_ms = 400;
 	a = resolve_with("silent.test", options);
 	took = now_ms() - start;
@@ -299,7 +287,6 @@ static void keeps_what_came_before_the_deadline(void **state)
 	struct dns_options options = plain_options();
 	struct dns_answer a;
 
-	(void)state;
 	options.timeout_ms = 400;
 	a = resolve_with("slowhalf.test", options);
 	check_flags(&a, false, false, true, false);
@@ -311,7 +298,6 @@ static void repeats_what_was_lost(void **state)
 {
 	struct dns_answer a = resolve("lost.test");
 
-	(void)state;
 	check_flags(&a, false, true, false, false);
 	check_addrs(&a, "192.0.2.8");
 }
@@ -321,7 +307,6 @@ static void takes_a_large_answer_by_tcp(void **state)
 	unsigned before = server.tcp_queries;
 	struct dns_answer a = resolve("large.test");
 
-	(void)state;
 	assert_int_equal(a.error, 0);
 	assert_int_equal(a.n, ARRAY_SIZE(large));
 	assert_int_equal(server.tcp_queries, before + 1);
@@ -345,7 +330,6 @@ static void prefers_the_failure_to_nobody(void **state)
 	CLEANUP_FREE char *servers = mem_printf("%s,%s", server.text, closed);
 	struct dns_answer a;
 
-	(void)state;
 	options.servers = servers;
 	a = resolve_with("fails.test", options);
 	check_error(&a, -EIO, "SERVFAIL");
@@ -358,7 +342,6 @@ static void sees_that_nobody_listens(void **state)
 	int64_t start = now_ms();
 	struct dns_answer a;
 
-	(void)state;
 	options.servers = closed;
 	a = resolve_with("v4.test", options);
 	check_error(&a, -ECONNREFUSED, "no name server");
@@ -375,7 +358,6 @@ static void resolves_many_in_parallel(void **state)
 	struct dns_options options = plain_options();
 	int64_t start = now_ms();
 
-	(void)state;
 	for (size_t i = 0; i < N; i++) {
 		snprintf(names[i], sizeof(names[i]), "h%zu.many.test", i);
 		pointers[i] = names[i];
@@ -397,7 +379,6 @@ static void many_silent_ones_share_a_deadline(void **state)
 	struct dns_options options = plain_options();
 	int64_t start = now_ms();
 
-	(void)state;
 	for (size_t i = 0; i < N; i++)
 		names[i] = "silent.test";
 	names[100] = "v4.test"; // in flight with a hundred silent ones before it
@@ -417,7 +398,6 @@ static void answers_the_same_name_twice(void **state)
 	struct dns_options options = plain_options();
 	struct dns_answer a[3];
 
-	(void)state;
 	assert_int_equal(dns_resolve(names, 3, &options, a, NULL), 0);
 	check_addrs(&a[0], "192.0.2.4");
 	assert_int_equal(a[1].error, -ENOENT);
@@ -431,7 +411,6 @@ static void hosts_file_counts_first(void **state)
 	unsigned before = server.queries;
 	struct dns_answer a;
 
-	(void)state;
 	options.hosts = hosts.path;
 	a = resolve_with("V4.test", options);
 	check_flags(&a, false, true, false, false);
@@ -450,7 +429,6 @@ static void localhost_needs_no_server(void **state)
 	unsigned before = server.queries;
 	struct dns_answer a = resolve("localhost"), b = resolve("db.LocalHost.");
 
-	(void)state;
 	check_addrs(&a, "127.0.0.1 ::1");
 	check_addrs(&b, "127.0.0.1 ::1");
 	options.hosts = NULL; // the machine's own, which has it or leaves it to us
@@ -470,7 +448,6 @@ static void searches_names_without_a_dot(void **state)
 	struct dns_answer a;
 	unsigned before;
 
-	(void)state;
 	options.resolv_conf = conf.path;
 	a = resolve_with("web", options);
 	check_error(&a, -ENOENT, "NXDOMAIN");
@@ -500,7 +477,6 @@ static void a_name_is_absolute_whatever_ndots_says(void **state)
 	unsigned before = server.queries;
 	struct dns_answer a;
 
-	(void)state;
 	options.resolv_conf = conf.path;
 	a = resolve_with("a.b.nope", options);
 	assert_int_equal(a.error, -ENOENT);
@@ -513,7 +489,6 @@ static void names_what_is_no_name(void **state)
 	struct dns_answer a = resolve("b\xc3\xbc"
 				      "cher.test");
 
-	(void)state;
 	check_error(&a, -EINVAL, "xn--bcher-kva.test");
 }
 
@@ -524,7 +499,6 @@ static void refuses_a_bad_list(void **state)
 	const char *name = "v4.test";
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(dns_resolve(&name, 1, &options, &answer, &err), -EINVAL);
 	assert_int_equal(err.kind, ERR_INPUT);
 	assert_non_null(strstr(err.text, "'nonsense'"));
@@ -533,7 +507,6 @@ static void refuses_a_bad_list(void **state)
 
 static void no_names_no_work(void **state)
 {
-	(void)state;
 	assert_int_equal(dns_resolve(NULL, 0, NULL, NULL, NULL), 0);
 }
 

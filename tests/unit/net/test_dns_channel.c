@@ -37,7 +37,6 @@ static void check_list(const char *list, const char *expected)
 
 static void takes_lists(void **state)
 {
-	(void)state;
 	check_list("192.0.2.53", "192.0.2.53");
 	check_list("192.0.2.53:5353", "192.0.2.53");
 	check_list("2001:db8::53", "2001:db8::53");
@@ -72,7 +71,6 @@ static void refuses_bad_lists(void **state)
 		{"::1,fe80::1%eth0", "'fe80::1%eth0'"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct dns_options options = {.servers = bad[i].list};
 		struct addr *addrs = NULL;
@@ -93,7 +91,6 @@ static void reads_the_file_that_is_named(void **state)
 	struct temp_file f = temp_file("# x\nnameserver 192.0.2.3\nnameserver 2001:db8::3\n");
 	struct dns_options options = {.resolv_conf = f.path};
 
-	(void)state;
 	check_servers(&options, "192.0.2.3 2001:db8::3");
 	temp_file_remove(&f);
 }
@@ -103,7 +100,6 @@ static void a_list_beats_the_file(void **state)
 	struct temp_file f = temp_file("nameserver 192.0.2.3\n");
 	struct dns_options options = {.resolv_conf = f.path, .servers = "192.0.2.4"};
 
-	(void)state;
 	check_servers(&options, "192.0.2.4");
 	temp_file_remove(&f);
 }
@@ -115,7 +111,6 @@ static void refuses_an_absent_file(void **state)
 	struct err err = {0};
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(dns_servers(&options, &addrs, &n, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "'/nonexistent/resolv.conf'"));
 }
@@ -137,7 +132,6 @@ static void check_domains(const char *conf, const char *expected)
 
 static void has_search_domains(void **state)
 {
-	(void)state;
 	check_domains("nameserver 192.0.2.3\nsearch a.test b.test\n", "a.test b.test");
 	check_domains("domain a.test # ours\n\tsearch\tb.test. c.test", "b.test c.test");
 	check_domains("search b.test c.test\ndomain a.test\nnameserver 192.0.2.3\n", "a.test");

@@ -30,7 +30,6 @@ static int set_up(void **state)
 {
 	struct temp_file f = temp_file(content);
 
-	(void)state;
 	hosts_read(f.path, &hosts);
 	temp_file_remove(&f);
 	return 0;
@@ -38,7 +37,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	hosts_cleanup(&hosts);
 	return 0;
 }
@@ -67,7 +65,6 @@ static const char *only(const char *name)
 
 static void a_final_dot_is_nothing(void **state)
 {
-	(void)state;
 	assert_string_equal(only("dotted.example"), "192.0.2.13");
 	assert_string_equal(only("dotted.example."), "192.0.2.13");
 	assert_string_equal(only("last."), "192.0.2.12");
@@ -78,7 +75,6 @@ static void finds_every_line(void **state)
 	const struct hosts_entry *e;
 	size_t n = 0, v6 = 0;
 
-	(void)state;
 	e = hosts_find(&hosts, "web.example", &n);
 	assert_int_equal(n, 3);
 	for (size_t i = 0; i < n; i++)
@@ -88,7 +84,6 @@ static void finds_every_line(void **state)
 
 static void finds_single_names(void **state)
 {
-	(void)state;
 	assert_string_equal(only("localhost"), "127.0.0.1");
 	assert_string_equal(only("LOOP"), "127.0.0.1");
 	assert_string_equal(only("web"), "192.0.2.7");
@@ -102,7 +97,6 @@ static void ignores_the_rest(void **state)
 	static const char *const absent[] = {
 		"commented", "not.this", "#", "broken", "zoned", "nothing", "", "192.0.2.10", "."};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(absent); i++)
 		assert_int_equal(count(absent[i]), 0);
 }
@@ -112,7 +106,6 @@ static void an_absent_file_is_empty(void **state)
 	struct hosts empty;
 	size_t n;
 
-	(void)state;
 	hosts_read("/nonexistent/hosts", &empty);
 	assert_null(hosts_find(&empty, "localhost", &n));
 	hosts_cleanup(&empty);

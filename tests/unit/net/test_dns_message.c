@@ -61,7 +61,6 @@ static void reads_addresses(void **state)
 {
 	struct dns_found f = {0};
 
-	(void)state;
 	assert_int_equal(READ(A, &f, {"", A, 300, "192.0.2.2"}, {"X.TEST", A, 60, "192.0.2.1"}), 0);
 	assert_int_equal(f.addrs.n, 2);
 	check_addr(&f, 0, "192.0.2.2");
@@ -82,7 +81,6 @@ static void follows_cnames_in_any_order(void **state)
 {
 	struct dns_found f = {0};
 
-	(void)state;
 	assert_int_equal(READ(A, &f, {"b.test", A, 300, "192.0.2.1"},
 			      {"a.test", CNAME, 20, "B.test"}, {"", CNAME, 100, "a.test"}),
 			 0);
@@ -96,7 +94,6 @@ static void ignores_what_was_not_asked(void **state)
 {
 	struct dns_found f = {0};
 
-	(void)state;
 	assert_int_equal(READ(A, &f, {"", A, 300, "192.0.2.1"}, {"y.test", A, 1, "192.0.2.66"},
 			      {"", AAAA, 1, "2001:db8::66"}, {"", TXT, 1, "192.0.2.66"}),
 			 0);
@@ -109,7 +106,6 @@ static void says_when_there_is_none(void **state)
 {
 	struct dns_found f = {0};
 
-	(void)state;
 	assert_int_equal(READ(A, &f, {"", AAAA, 1, "2001:db8::1"}), -ENODATA);
 	assert_int_equal(READ(A, &f, {"", CNAME, 1, "a.test"}), -ENODATA);
 	assert_int_equal(READ(A, &f, {"y.test", A, 1, "192.0.2.1"}), -ENODATA);
@@ -121,7 +117,6 @@ static void refuses_endless_chains(void **state)
 {
 	struct dns_found f = {0};
 
-	(void)state;
 	assert_int_equal(READ(A, &f, {"", CNAME, 1, "x.test"}), -EIO);
 	assert_int_equal(READ(A, &f, {"", CNAME, 1, "y.test"}, {"y.test", CNAME, 1, "x.test"}),
 			 -EIO);
@@ -132,7 +127,6 @@ static void takes_a_huge_ttl_for_none(void **state)
 {
 	struct dns_found f = {0};
 
-	(void)state;
 	assert_int_equal(READ(A, &f, {"", A, 0x80000000, "192.0.2.1"}), 0);
 	assert_int_equal(f.ttl_s, 0);
 	vec_free(&f.addrs);
@@ -143,7 +137,6 @@ static void refuses_every_cut_packet(void **state)
 	const struct packet_rr rrs[] = {{"", CNAME, 1, "a.test"}, {"a.test", A, 1, "192.0.2.1"}};
 	struct text p = packet("x.test", A, rrs, ARRAY_SIZE(rrs));
 
-	(void)state;
 	for (size_t len = 0; len < p.len; len++) {
 		struct dns_found f = {0};
 
@@ -160,7 +153,6 @@ static void refuses_pointer_loops_and_wrong_sizes(void **state)
 	struct dns_found f = {0};
 	size_t owner = p.len - 16;
 
-	(void)state;
 	assert_int_equal((uint8_t)p.at[owner], 0xc0);
 	p.at[owner + 1] = (char)owner; // the owner points to itself
 	assert_int_equal(read_exactly(p.at, p.len, A, &f), -EIO);
@@ -185,7 +177,6 @@ static void survives_noise(void **state)
 	struct text p = packet("x.test", A, rrs, ARRAY_SIZE(rrs));
 	uint32_t seed = 1;
 
-	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		char copy[128];
 		struct dns_found f = {0};

@@ -38,7 +38,6 @@ static void accepts_names(void **state)
 		LABEL60 "." LABEL60 "." LABEL60 "." LABEL60 ".abcdefghi.",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		assert_null(problem(good[i]));
 }
@@ -76,7 +75,6 @@ static void refuses_what_is_none(void **state)
 		{"b\xc3\xbc" LABEL60 "abc.example", "bytes that no host name has"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		const char *said = problem(bad[i].text);
 
@@ -89,7 +87,6 @@ static void refuses_what_is_none(void **state)
 
 static void shows_punycode(void **state)
 {
-	(void)state;
 	assert_string_equal(problem("b\xc3\xbc"
 				    "cher.example"),
 			    "'b\xc3\xbc"
@@ -112,7 +109,6 @@ static void cuts_a_long_quotation(void **state)
 					    REPEAT10(REPEAT10("\xc3\xbc")) " ",
 					    "x" REPEAT10(REPEAT10("\xe4\xbb\x96")) " "};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		const char *said = problem(texts[i]), *dots = strstr(said, "...' ");
 
@@ -129,7 +125,6 @@ static void cuts_in_a_small_buffer(void **state)
 {
 	char buf[8];
 
-	(void)state;
 	assert_non_null(dns_name_problem("a..b", 4, buf, sizeof(buf)));
 	assert_int_equal(strlen(buf), sizeof(buf) - 1);
 	// only len bytes are read

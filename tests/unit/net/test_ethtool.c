@@ -20,7 +20,6 @@ static void knows_lo(void **state)
 {
 	struct ethtool e;
 
-	(void)state;
 	assert_int_equal(ethtool_get("lo", &e, NULL), 0);
 	assert_int_equal(e.rx_gro_hw, ETHTOOL_OFF);
 	assert_int_equal(e.combined, 0);
@@ -32,7 +31,6 @@ static void refuses_the_absent_one(void **state)
 	char driver[32] = "kept";
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(ethtool_get("nope", &e, &err), -ENODEV);
 	assert_int_equal(e.combined, 77);
 	assert_non_null(strstr(err.text, "'nope'"));
@@ -63,7 +61,6 @@ static void follows_what_is_switched(void **state)
 {
 	char driver[32];
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip link add v0 type veth peer name v1"));
 	assert_int_equal(ethtool_driver("v0", driver, sizeof(driver)), 0);
@@ -101,7 +98,6 @@ static void tells_lost_frames_from_dropped_ones(void **state)
 		"rx_queue_0_xdp_drops", "rx_xdp_drop", "rx_queue_0_xdp_redirect",
 		"tx_queue_0_xdp_xmit",  "rx_errors",   "peer_ifindex"};
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_SIZE(lost); n++)
 		assert_true(ethtool_counts_lost("any", lost[n]));
 	for (size_t n = 0; n < ARRAY_SIZE(other); n++)
@@ -114,7 +110,6 @@ static void reads_lost_frames(void **state)
 {
 	struct ethtool_lost lost = {.frames = 77};
 
-	(void)state;
 	assert_int_equal(ethtool_lost("nope", &lost), -ENODEV);
 	assert_int_equal(ethtool_lost("lo", &lost), 0);
 	assert_false(lost.known);

@@ -129,7 +129,6 @@ static int set_up(void **state)
 {
 	CLEANUP_FREE char *zeros = mem_zalloc(20 << 20, 1);
 
-	(void)state;
 	pack("/packed", packed, sizeof(packed), "192.0.2.1\n", 10, 0);
 	pack("/cut", cut, sizeof(cut), "192.0.2.1\n", 10, -4);
 	pack("/longer", longer, sizeof(longer), "192.0.2.1\n", 10, 3);
@@ -151,7 +150,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	http_stop(&server);
 	server_stop(&name_server);
 	return 0;
@@ -185,7 +183,6 @@ static void a_text_with_its_tags(void **state)
 {
 	struct fetch_result r = fetch((struct fetch_request){.url = http_url(&server, "/plain")});
 
-	(void)state;
 	assert_int_equal(r.code, 0);
 	assert_string_equal(r.text, "192.0.2.1\n");
 	assert_int_equal(r.len, 10);
@@ -199,7 +196,6 @@ static void a_copy_is_not_sent_again(void **state)
 	struct fetch_result r = fetch((struct fetch_request){
 		.url = http_url(&server, "/same"), .etag = "\"v1\"", .modified = "then"});
 
-	(void)state;
 	assert_int_equal(r.code, 0);
 	assert_true(r.same);
 	assert_null(r.text);
@@ -211,7 +207,6 @@ static void a_copy_is_not_sent_again(void **state)
 
 static void without_a_copy_there_is_no_same(void **state)
 {
-	(void)state;
 	assert_string_equal(failure("/same", -EIO), "the server answered 304");
 }
 
@@ -262,8 +257,6 @@ static void on_turn(evutil_socket_t fd, short what, void *ctx)
 	struct turns *t = ctx;
 	uint64_t now = now_us();
 
-	(void)fd;
-	(void)what;
 	if (now - t->last_us > t->longest_us)
 		t->longest_us = now - t->last_us;
 	t->last_us = now;
@@ -291,7 +284,6 @@ static void a_dense_text_leaves_turns_to_others(void **state)
 	struct fetch *f;
 	uint64_t begin;
 
-	(void)state;
 	make_dense();
 	event_add(tick, &often);
 	assert_int_equal(curl_loop_new(t.base, &loop, NULL), 0);
@@ -311,7 +303,6 @@ static void redirects_are_followed_but_not_everywhere(void **state)
 		fetch((struct fetch_request){.url = http_url(&server, "/to-plain")});
 	unsigned before;
 
-	(void)state;
 	assert_string_equal(r.text, "192.0.2.1\n");
 	assert_string_equal(r.etag, "\"v1\"");
 	fetch_result_free(&r);
@@ -326,7 +317,6 @@ static void packed_texts(void **state)
 {
 	struct fetch_result r = fetch((struct fetch_request){.url = http_url(&server, "/packed")});
 
-	(void)state;
 	assert_string_equal(r.text, "192.0.2.1\n");
 	fetch_result_free(&r);
 	assert_string_equal(failure("/cut", -EBADMSG), "the gzip body is cut off");
@@ -345,7 +335,6 @@ static void packed_files(void **state)
 {
 	static const char *const whole[] = {"/list.gz", "/list.gz-twice"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
 		struct fetch_result r =
 			fetch((struct fetch_request){.url = http_url(&server, whole[i])});
@@ -376,7 +365,6 @@ static void who_waits_learns_for_what(void **state)
 	struct fetch_request requests[] = {{.url = plain}, {.url = silent, .timeout_ms = 2500}};
 	struct fetch_result results[2] = {0};
 
-	(void)state;
 	progress_to(hear);
 	assert_int_equal(fetch_all(requests, 2, results, NULL), 0);
 	progress_to(NULL);
@@ -393,7 +381,6 @@ static void failures(void **state)
 {
 	struct fetch_result r = fetch((struct fetch_request){.url = "http://127.0.0.1:1/"});
 
-	(void)state;
 	assert_int_equal(r.code, -ECONNREFUSED);
 	fetch_result_free(&r);
 	r = fetch((struct fetch_request){.url = "file:///etc/passwd"});
@@ -444,7 +431,6 @@ static void names_are_asked_for_at_our_resolver(void **state)
 	static const char *const hosts[] = {"feed.test", "FEED.test", "feed.test.", "two.test"};
 	unsigned before = threads();
 
-	(void)state;
 	for (size_t h = 0; h < ARRAY_SIZE(hosts); h++) {
 		struct fetch_result r = fetch_named(hosts[h], "/plain");
 
@@ -460,7 +446,6 @@ static void a_redirect_to_another_host_is_followed(void **state)
 	struct fetch_result r = fetch_named("feed.test", "/elsewhere");
 	char sentence[512];
 
-	(void)state;
 	assert_int_equal(r.code, 0);
 	assert_string_equal(r.text, "192.0.2.1\n");
 	assert_non_null(strstr(server.last, "Host: two.test:"));
@@ -487,7 +472,6 @@ static void failures_of_names_are_told_apart(void **state)
 		 "'silent.test': no answer from the name servers in time"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct fetch_result r = fetch_named(rows[i].host, "/plain");
 
@@ -509,7 +493,6 @@ static void user_and_password_stay_with_their_server(void **state)
 		{"https://u:p@a.test/x", "https://v@a.test/y", "https://v@a.test/y"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		CLEANUP_FREE char *then = fetch_redirect(rows[i].from, rows[i].to);
 
@@ -522,7 +505,6 @@ static void the_proxy_of_the_environment_is_used(void **state)
 	CLEANUP_FREE char *proxy = mem_strdup(named_url("two.test", ""));
 	struct fetch_result r;
 
-	(void)state;
 	setenv("http_proxy", proxy, 1);
 	r = fetch_named("gone.test", "/plain");
 	assert_int_equal(r.code, -EIO);
@@ -543,7 +525,6 @@ static void many_side_by_side(void **state)
 	struct fetch_result results[3] = {0};
 	CLEANUP_FREE char *plain = mem_strdup(http_url(&server, "/plain"));
 
-	(void)state;
 	requests[1].url = plain;
 	requests[2].url = "gopher://x/";
 	assert_int_equal(fetch_all(requests, 3, results, NULL), 0);

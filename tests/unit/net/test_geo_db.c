@@ -39,14 +39,12 @@ static void make(const char *name, const char *options, const char *lines)
 
 static int set_up(void **state)
 {
-	(void)state;
 	snprintf(folder, sizeof(folder), "/tmp/weir-geo-XXXXXX");
 	return !mkdtemp(folder);
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	geo_db_use(NULL);
 	return file_remove_tree(folder, NULL);
 }
@@ -88,7 +86,6 @@ static void neighbours_are_joined_in_each_layout(void **state)
 {
 	static const char *const sizes[] = {"6 24", "6 28", "6 32"};
 
-	(void)state;
 	geo_db_use(folder);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		make("a.mmdb", sizes[i], lines);
@@ -105,7 +102,6 @@ static void neighbours_are_joined_in_each_layout(void **state)
 
 static void a_database_of_ipv4_alone(void **state)
 {
-	(void)state;
 	geo_db_use(folder);
 	make("a.mmdb", "4", "192.0.2.0/24 asn 64500\n192.0.3.0/24 asn 64501\n");
 	assert_string_equal(find("asn 64500"), "192.0.2.0/24");
@@ -116,7 +112,6 @@ static void several_are_read_at_once(void **state)
 	struct geo wanted[] = {geo("country FR"), geo("asn 64500"), geo("country JP")};
 	struct geo_ranges found[3] = {0};
 
-	(void)state;
 	geo_db_use(folder);
 	make("a.mmdb", "", "192.0.2.0/24 asn 64500\n");
 	make("b.mmdb", "", lines);
@@ -132,7 +127,6 @@ static void several_are_read_at_once(void **state)
 
 static void other_publishers_fields(void **state)
 {
-	(void)state;
 	geo_db_use(folder);
 	make("a.mmdb", "",
 	     "192.0.2.0/24 {\"country\": \"DE\", \"asn\": \"AS64500\"}\n"
@@ -149,7 +143,6 @@ static void what_is_missing_is_named(void **state)
 	CLEANUP_FREE char *none =
 		mem_printf("no database of countries or autonomous systems in '%s'", folder);
 
-	(void)state;
 	geo_db_use(folder);
 	assert_string_equal(find("country DE"), none);
 	make("a.mmdb", "", lines);
@@ -171,7 +164,6 @@ static void files_of_other_kinds(void **state)
 	struct geo_ranges found = {0};
 	struct err err = {0};
 
-	(void)state;
 	write_file(dat, "\0\0\0\1\2\3", 6);
 	geo_db_use(dat);
 	assert_true(geo_find(&wanted, 1, &found, &err) < 0);
@@ -188,7 +180,6 @@ static void damage_is_found_or_harmless(void **state)
 	struct geo wanted = geo("country DE");
 	size_t len, end, refused = 0;
 
-	(void)state;
 	make("a.mmdb", "", lines);
 	geo_db_use(path);
 	assert_int_equal(file_read(path, WHOLE, &text, &len, NULL), 0);

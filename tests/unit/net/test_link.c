@@ -25,7 +25,6 @@ static void gets_lo(void **state)
 {
 	struct link l;
 
-	(void)state;
 	assert_int_equal(link_get("lo", &l, NULL), 0);
 	assert_string_equal(l.name, "lo");
 	assert_int_equal(l.index, if_nametoindex("lo"));
@@ -44,7 +43,6 @@ static void gets_by_index(void **state)
 	struct link l = {.index = 77};
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(link_get_by_index(if_nametoindex("lo"), &l, NULL), 0);
 	assert_string_equal(l.name, "lo");
 	l.index = 77;
@@ -59,7 +57,6 @@ static void names_the_absent_one(void **state)
 	struct err err = {0};
 	struct link l;
 
-	(void)state;
 	assert_int_equal(link_get("nope", &l, &err), -ENODEV);
 	assert_int_equal(err.kind, ERR_INPUT);
 	assert_int_equal(err.code, ENODEV);
@@ -104,7 +101,6 @@ static void reads_vlan_devices(void **state)
 {
 	struct link l = vlan_link("vlan", 0x88a8);
 
-	(void)state;
 	assert_int_equal(l.index, 5);
 	assert_int_equal(l.lower, 2);
 	assert_int_equal(l.vlan, 7);
@@ -122,7 +118,6 @@ static void refuses_other_messages(void **state)
 	struct message m;
 	struct link l;
 
-	(void)state;
 	message_begin(&m, RTM_DELLINK, sizeof(struct ifinfomsg));
 	assert_false(link_from_message(message_head(&m), &l));
 	message_begin(&m, RTM_NEWLINK, 4);
@@ -134,7 +129,6 @@ static void suggests_the_nearest(void **state)
 	struct err err = {0};
 	struct link l;
 
-	(void)state;
 	assert_int_equal(link_get("loo", &l, &err), -ENODEV);
 	assert_string_equal(err.hint, "did you mean 'lo'?");
 }
@@ -145,7 +139,6 @@ static void lists_by_index(void **state)
 	bool lo = false;
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(link_list(&all, &n, NULL), 0);
 	for (size_t i = 0; i < n; i++) {
 		lo = lo || !strcmp(all[i].name, "lo");
@@ -161,7 +154,6 @@ static void lists_without_drivers(void **state)
 	CLEANUP_FREE struct link *bare = NULL;
 	size_t n = 0, n_bare = 0;
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip link add b0 type veth peer name b1 && ip link set b0 up"));
 	assert_int_equal(link_list(&all, &n, NULL), 0);
@@ -187,7 +179,6 @@ static void sees_what_forwards(void **state)
 	} cases[] = {{false, false}, {true, false}, {false, true}, {true, true}};
 	struct link l;
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip link add f0 type veth peer name f1"));
 	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
@@ -206,7 +197,6 @@ static void sees_veth_upper_and_bridge(void **state)
 {
 	struct link v0, v1, vlan, bridge;
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip link add v0 numrxqueues 3 address 02:00:00:00:00:07 mtu 1400 type veth "
 			"peer name v1"));
@@ -245,7 +235,6 @@ static void sees_a_peer_elsewhere(void **state)
 	struct link w0;
 	pid_t other;
 
-	(void)state;
 	netns_need();
 	other = fork();
 	if (!other) {
@@ -299,8 +288,6 @@ static uint32_t prog_id(int fd)
 
 static int ignore(const struct nlmsghdr *nlh, void *ctx)
 {
-	(void)nlh;
-	(void)ctx;
 	return MNL_CB_OK;
 }
 
@@ -334,7 +321,6 @@ static void sees_xdp_programs(void **state)
 {
 	CLEANUP_FD int fd = -1;
 
-	(void)state;
 	netns_need();
 	fd = load_pass();
 	if (fd < 0 && errno == EPERM)
@@ -356,7 +342,6 @@ static void counts_packets(void **state)
 {
 	struct link before, after;
 
-	(void)state;
 	netns_need();
 	assert_int_equal(link_get("lo", &before, NULL), 0);
 	assert_true(run("ping -c 3 -i 0.1 -W 2 127.0.0.1"));
@@ -369,7 +354,6 @@ static void sees_big_tcp(void **state)
 {
 	struct link l;
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip link add y0 type veth peer name y1"));
 	assert_int_equal(link_get("y0", &l, NULL), 0);

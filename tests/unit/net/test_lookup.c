@@ -43,7 +43,6 @@ static void reads_a_route(void **state)
 	struct message m;
 	struct lookup l;
 
-	(void)state;
 	begin(&m, AF_INET, RTN_UNICAST);
 	message_put_addr(&m, RTA_DST, "192.0.2.9");
 	mnl_attr_put_u32(message_head(&m), RTA_OIF, 7);
@@ -64,7 +63,6 @@ static void reads_a_gateway_of_the_other_family(void **state)
 	struct message m;
 	struct lookup l;
 
-	(void)state;
 	begin(&m, AF_INET, RTN_UNICAST);
 	mnl_attr_put(message_head(&m), RTA_VIA, sizeof(via), via);
 	assert_true(lookup_from_message(message_head(&m), &l));
@@ -87,7 +85,6 @@ static void reads_kinds(void **state)
 	struct message m;
 	struct lookup l;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		begin(&m, AF_INET6, cases[i].type);
 		assert_true(lookup_from_message(message_head(&m), &l));
@@ -104,7 +101,6 @@ static void refuses_other_messages(void **state)
 	struct lookup l = {.ifindex = 77};
 	struct message m;
 
-	(void)state;
 	message_begin(&m, RTM_NEWLINK, sizeof(struct rtmsg));
 	assert_false(lookup_from_message(message_head(&m), &l));
 	message_begin(&m, RTM_NEWROUTE, 4);
@@ -129,7 +125,6 @@ static void asks_the_kernel(void **state)
 {
 	struct lookup l;
 
-	(void)state;
 	netns_need();
 	assert_int_equal(ask("192.0.2.1", &l), -ENETUNREACH);
 	assert_int_equal(ask("2001:db8::1", &l), -ENETUNREACH);
@@ -153,7 +148,6 @@ static void asks_the_kernel(void **state)
 
 static int make_devices(void **state)
 {
-	(void)state;
 	if (netns_enter())
 		assert_true(run("ip link add v0 type veth peer name v1 && ip link set v0 up && "
 				"ip link set v1 up"));

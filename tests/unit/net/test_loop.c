@@ -33,17 +33,12 @@ static void burn(double ms)
 
 static void on_sleep(evutil_socket_t fd, short what, void *ctx)
 {
-	(void)fd;
-	(void)what;
-	(void)ctx;
 	ran++;
 	usleep(30000);
 }
 
 static void on_burn(evutil_socket_t fd, short what, void *ms)
 {
-	(void)fd;
-	(void)what;
 	ran++;
 	burn(*(const double *)ms);
 	loop_event_free(event); // a callback may free its event
@@ -51,8 +46,6 @@ static void on_burn(evutil_socket_t fd, short what, void *ms)
 
 static void on_span(evutil_socket_t fd, short what, void *ms)
 {
-	(void)fd;
-	(void)what;
 	loop_span_name("a better name");
 	{
 		LOOP_SPAN("inside"); // belongs to the callback
@@ -87,7 +80,6 @@ static void test_longest(void **state)
 {
 	struct event_base *base = event_base_new();
 
-	(void)state;
 	assert_null(loop_longest().name);
 	loop_on_longest(on_longest, &told);
 	run(base, on_burn, 2, "short");
@@ -112,7 +104,6 @@ static void test_longest(void **state)
 
 static void test_spans(void **state)
 {
-	(void)state;
 	{
 		LOOP_SPAN("request");
 		burn(90);
@@ -128,7 +119,6 @@ static void test_names(void **state)
 	struct event_base *base = event_base_new();
 	double ms = 120;
 
-	(void)state;
 	event = loop_timer(base, on_burn, &ms);
 	event_active(event, EV_TIMEOUT, 0);
 	assert_int_equal(event_base_loop(base, EVLOOP_ONCE), 0);

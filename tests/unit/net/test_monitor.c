@@ -72,7 +72,6 @@ static void reads_links(void **state)
 	const struct monitor_event *e;
 	uint32_t index;
 
-	(void)state;
 	assert_true(
 		run("ip link add m0 mtu 1400 address 02:00:00:00:00:07 type veth peer name m1"));
 	read_all(m);
@@ -99,7 +98,6 @@ static void reads_routes(void **state)
 	struct prefix want = prefix("192.0.2.0", 24), want6 = prefix("2001:db8::", 32),
 		      any = prefix("0.0.0.0", 0);
 
-	(void)state;
 	netns_need();
 	skip_without_ipv6();
 	assert_true(run("ip link add m0 type veth peer name m1 && ip link set m0 up && "
@@ -132,7 +130,6 @@ static void reads_neighbours_and_addresses(void **state)
 	struct prefix want = prefix("10.9.0.9", 32);
 	struct monitor *m;
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip link add m0 type veth peer name m1 && ip link set m0 up && "
 			"ip link set m1 up"));
@@ -159,7 +156,6 @@ static void nothing_is_no_error(void **state)
 {
 	struct monitor *m = opened();
 
-	(void)state;
 	assert_int_equal(monitor_read(m, collect, &seen), 0);
 	assert_int_equal(seen.n, 0);
 	monitor_close(m);
@@ -171,7 +167,6 @@ static void tells_what_is_lost(void **state)
 	struct monitor *m;
 	int codes[4];
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip link add m0 type veth peer name m1"));
 	m = opened();

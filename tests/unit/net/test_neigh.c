@@ -55,7 +55,6 @@ static void reads_states(void **state)
 	struct message m;
 	struct neigh n;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_true(neigh_from_message(made(&m, cases[i].nud, cases[i].mac_len, 0), &n));
 		assert_int_equal(n.ifindex, 3);
@@ -71,7 +70,6 @@ static void refuses_other_messages(void **state)
 	struct message m;
 	struct neigh n;
 
-	(void)state;
 	assert_false(neigh_from_message(made(&m, NUD_PERMANENT, 6, NTF_PROXY), &n));
 	message_begin(&m, RTM_NEWNEIGH, sizeof(struct ndmsg)); // no address
 	assert_false(neigh_from_message(message_head(&m), &n));
@@ -104,7 +102,6 @@ static void asks_many_at_once(void **state)
 	struct err err = {0};
 	size_t n = 0;
 
-	(void)state;
 	netns_need();
 	for (unsigned i = 1; i <= ANSWERING; i++)
 		all[n++] = wanted("10.0.1.", i);
@@ -126,7 +123,6 @@ static void returns_when_all_have_answered(void **state)
 	uint64_t begin = now_ms();
 	struct neigh n[2] = {wanted("10.0.0.", 2), wanted("10.0.1.", 201)};
 
-	(void)state;
 	netns_need();
 	assert_int_equal(neigh_resolve(n, 2, 30000, NULL), 0);
 	assert_in_range(now_ms() - begin, 0, 5000);
@@ -141,7 +137,6 @@ static void asks_who_failed_before(void **state)
 	struct neigh n = wanted("10.0.3.", 1);
 	uint64_t begin;
 
-	(void)state;
 	netns_need();
 	assert_true(run("echo 50 > /proc/sys/net/ipv4/neigh/v0/retrans_time_ms"));
 	begin = now_ms();
@@ -157,7 +152,6 @@ static void leaves_permanent_ones_alone(void **state)
 {
 	struct neigh n = wanted("10.0.4.", 1);
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip neigh add 10.0.4.1 lladdr 02:00:00:00:00:09 dev v0 nud permanent"));
 	assert_int_equal(neigh_resolve(&n, 1, 0, NULL), 0);
@@ -170,7 +164,6 @@ static void uses_stale_ones_at_once(void **state)
 {
 	struct neigh n = wanted("10.0.5.", 1);
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip neigh add 10.0.5.1 lladdr 02:00:00:00:00:09 dev v0 nud stale"));
 	assert_int_equal(neigh_resolve(&n, 1, 0, NULL), 0);
@@ -184,7 +177,6 @@ static void asks_by_neighbour_discovery(void **state)
 {
 	struct neigh n = {.ifindex = if_nametoindex("v0"), .addr = message_addr("2001:db8::2")};
 
-	(void)state;
 	netns_need();
 	skip_without_ipv6();
 	assert_true(run("ip -6 addr add 2001:db8::1/64 dev v0 nodad"));
@@ -200,7 +192,6 @@ static void says_which_device_has_gone(void **state)
 	struct neigh n = {.ifindex = 0x7ffffff0, .addr = message_addr("10.0.0.9")};
 	struct err err = {0};
 
-	(void)state;
 	assert_true(neigh_resolve(&n, 1, 0, &err) < 0);
 	assert_int_equal(err.kind, ERR_SYSTEM);
 	assert_non_null(strstr(err.text, "'10.0.0.9'"));
@@ -208,7 +199,6 @@ static void says_which_device_has_gone(void **state)
 
 static int start_peer(void **state)
 {
-	(void)state;
 	if (!netns_enter())
 		return 0;
 	assert_true(peer_start(&peer, "v0", "v1"));
@@ -221,7 +211,6 @@ static int start_peer(void **state)
 
 static int stop_peer(void **state)
 {
-	(void)state;
 	peer_stop(&peer);
 	return 0;
 }

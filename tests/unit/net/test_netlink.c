@@ -32,7 +32,6 @@ static int count(const struct nlmsghdr *nlh, void *ctx)
 
 static int refuse(const struct nlmsghdr *nlh, void *ctx)
 {
-	(void)nlh;
 	++*(int *)ctx;
 	errno = EBADMSG;
 	return MNL_CB_ERROR;
@@ -44,7 +43,6 @@ static void dump_visits_every_link(void **state)
 	struct if_nameindex *names = if_nameindex();
 	int expected = 0, n = 0;
 
-	(void)state;
 	assert_non_null(names);
 	while (names[expected].if_index)
 		expected++;
@@ -59,7 +57,6 @@ static void single_answer_ends(void **state)
 	char buf[256] __attribute__((aligned(4))) = {0};
 	int n = 0;
 
-	(void)state;
 	assert_int_equal(netlink_request(NETLINK_ROUTE, link_request(buf, 0, 1), count, &n), 0);
 	assert_int_equal(n, 1);
 }
@@ -69,7 +66,6 @@ static void kernel_error_is_returned(void **state)
 	char buf[256] __attribute__((aligned(4))) = {0};
 	int n = 0;
 
-	(void)state;
 	assert_int_equal(
 		netlink_request(NETLINK_ROUTE, link_request(buf, 0, 0x7ffffff0), count, &n),
 		-ENODEV);
@@ -81,7 +77,6 @@ static void visitor_error_is_returned(void **state)
 	char buf[256] __attribute__((aligned(4))) = {0};
 	int n = 0;
 
-	(void)state;
 	assert_int_equal(netlink_request(NETLINK_ROUTE, link_request(buf, 0, 1), refuse, &n),
 			 -EBADMSG);
 	assert_int_equal(n, 1);
@@ -92,7 +87,6 @@ static void unknown_bus_is_an_error(void **state)
 	char buf[256] __attribute__((aligned(4))) = {0};
 	int n = 0;
 
-	(void)state;
 	assert_true(netlink_request(31, link_request(buf, 0, 1), count, &n) < 0);
 }
 

@@ -77,7 +77,6 @@ static void plain_device(void **state)
 	const struct lookup route = {.ifindex = 2, .gateway = message_addr("10.0.0.9")};
 	struct nexthop hop;
 
-	(void)state;
 	assert_int_equal(made(&route, &hop, NULL), 0);
 	assert_false(hop.local);
 	assert_int_equal(hop.ifindex, 2);
@@ -93,7 +92,6 @@ static void vlan_device(void **state)
 	struct lookup route = {.ifindex = 5, .source = message_addr("10.7.0.1")};
 	struct nexthop hop;
 
-	(void)state;
 	assert_int_equal(made(&route, &hop, NULL), 0);
 	assert_int_equal(hop.ifindex, 2);
 	assert_string_equal(hop.name, "eth0");
@@ -126,7 +124,6 @@ static void devices_that_cannot_be(void **state)
 	};
 	struct nexthop hop = {.vlan = 77};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct lookup route = {.ifindex = cases[i].ifindex};
 		struct err err = {0};
@@ -143,7 +140,6 @@ static void routes_that_lead_nowhere(void **state)
 	const struct lookup local = {.kind = LOOKUP_LOCAL, .ifindex = 1};
 	struct nexthop hop;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		const struct lookup route = {.kind = kinds[i], .ifindex = 2};
 		struct err err = {0};
@@ -162,7 +158,6 @@ static void link_local_is_ambiguous(void **state)
 	struct addr dest = message_addr("fe80::1");
 	struct nexthop_answer a;
 
-	(void)state;
 	assert_int_equal(nexthop_find(&dest, 1, 0, &a, NULL), 0);
 	assert_true(a.code < 0);
 	assert_non_null(strstr(a.err.text, "'fe80::1' is a link-local address"));
@@ -181,7 +176,6 @@ static void finds_all(void **state)
 	struct addr dests[DESTS];
 	struct nexthop_answer *a;
 
-	(void)state;
 	netns_need();
 	a = mem_zalloc(DESTS, sizeof(*a));
 	for (size_t i = 0; i < DESTS; i++)
@@ -216,7 +210,6 @@ static void hints_that_mend(void **state)
 	struct nexthop_answer a;
 	struct addr dest = message_addr("10.0.9.10");
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip neigh replace 10.0.9.10 lladdr 02:00:00:00:00:99 dev v0"));
 	assert_int_equal(nexthop_find(&dest, 1, 0, &a, NULL), 0);
@@ -235,7 +228,6 @@ static void sees_who_transmits(void **state)
 	struct nexthop_answer a;
 	uint64_t bits;
 
-	(void)state;
 	netns_need();
 	assert_true(peer_run(&peer, "ethtool -K v1 gro off"));
 	assert_int_equal(nexthop_find(&dest, 1, 1000, &a, NULL), 0);
@@ -254,7 +246,6 @@ static void gateway_of_the_other_family(void **state)
 	struct addr dest = message_addr("203.0.113.1");
 	struct nexthop_answer a;
 
-	(void)state;
 	netns_need();
 	skip_without_ipv6();
 	assert_true(run("ip -6 addr add 2001:db8::1/64 dev v0 nodad"));
@@ -272,7 +263,6 @@ static void through_a_vlan(void **state)
 	struct addr dest = message_addr("10.7.0.2");
 	struct nexthop_answer a;
 
-	(void)state;
 	netns_need();
 	if (run("ip link add link v0 name v0.7 type vlan id 7 2>&1 | grep 'Unknown device type'"))
 		skip_because("this kernel has no VLAN devices");
@@ -296,7 +286,6 @@ static void no_carrier(void **state)
 	struct addr dest = message_addr("10.0.9.12");
 	struct nexthop_answer a;
 
-	(void)state;
 	netns_need();
 	// The kernel notifies the other end up to a second later.
 	assert_true(peer_run(&peer, "ip link set v1 down"));
@@ -311,7 +300,6 @@ static void no_carrier(void **state)
 
 static int start_peer(void **state)
 {
-	(void)state;
 	if (!netns_enter())
 		return 0;
 	assert_true(peer_start(&peer, "v0", "v1"));
@@ -327,7 +315,6 @@ static int start_peer(void **state)
 
 static int stop_peer(void **state)
 {
-	(void)state;
 	peer_stop(&peer);
 	return 0;
 }

@@ -33,7 +33,6 @@ static void owns_loopback(void **state)
 	const struct own_addr *lo;
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(route_own_addrs(&addrs, &n, NULL), 0);
 	lo = find(addrs, n, "127.0.0.1");
 	assert_non_null(lo);
@@ -46,7 +45,6 @@ static void owns_the_near_end(void **state)
 	CLEANUP_FREE struct own_addr *addrs = NULL;
 	size_t n = 0;
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip addr add 192.0.2.1 peer 192.0.2.2/32 dev v0"));
 	assert_int_equal(route_own_addrs(&addrs, &n, NULL), 0);
@@ -60,7 +58,6 @@ static void owns_the_near_end_of_v6(void **state)
 	CLEANUP_FREE struct own_addr *addrs = NULL;
 	size_t n = 0;
 
-	(void)state;
 	netns_need();
 	skip_without_ipv6();
 	assert_true(run("ip -6 addr add 2001:db8:9::1 peer 2001:db8:9::2/128 dev v0 nodad"));
@@ -86,7 +83,6 @@ static void local_prefixes(void **state)
 	CLEANUP_FREE struct prefix *all = NULL;
 	size_t n = 0;
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip link set lo up"));
 	assert_true(run("ip addr add 192.0.2.33/28 dev v0"));
@@ -106,7 +102,6 @@ static void local_prefixes_of_v6(void **state)
 	CLEANUP_FREE struct prefix *all = NULL;
 	size_t n = 0;
 
-	(void)state;
 	netns_need();
 	skip_without_ipv6();
 	assert_true(run("ip -6 addr add 2001:db8:9::33/64 dev v0")); // still being checked
@@ -122,7 +117,6 @@ static void no_gateway_without_routes(void **state)
 	CLEANUP_FREE struct gateway *g = NULL;
 	size_t n = 77;
 
-	(void)state;
 	netns_need();
 	assert_int_equal(route_gateways(&g, &n, NULL), 0);
 	assert_int_equal(n, 0);
@@ -134,7 +128,6 @@ static void finds_every_next_hop(void **state)
 	uint32_t v0 = if_nametoindex("v0");
 	size_t n = 0;
 
-	(void)state;
 	netns_need();
 	assert_true(run("ip addr add 10.0.0.1/24 dev v0"));
 	assert_true(run("ip route add 198.51.100.0/24 via 10.0.0.9"));
@@ -163,7 +156,6 @@ static void finds_gateways_of_v6(void **state)
 	CLEANUP_FREE struct gateway *g = NULL;
 	size_t n = 0;
 
-	(void)state;
 	netns_need();
 	skip_without_ipv6();
 	assert_true(run("ip addr add 10.0.0.1/24 dev v0 && "
@@ -179,7 +171,6 @@ static void finds_gateways_of_v6(void **state)
 
 static void sees_forwarding(void **state)
 {
-	(void)state;
 	netns_need();
 	if (!run("echo 0 > /proc/sys/net/ipv4/ip_forward"))
 		skip_because("/proc/sys/net cannot be written here");
@@ -197,7 +188,6 @@ static void sees_forwarding(void **state)
 
 static int make_devices(void **state)
 {
-	(void)state;
 	if (netns_enter())
 		assert_true(run("ip link add v0 type veth peer name v1 && ip link set v0 up && "
 				"ip link set v1 up && ip addr flush dev v0"));

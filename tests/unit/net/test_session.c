@@ -175,7 +175,6 @@ static void know_text(void *text)
 
 static void be_shell(void *ctx)
 {
-	(void)ctx;
 }
 
 static bool is_loopback_v4(const struct addr *a)
@@ -207,7 +206,6 @@ static void finds_the_connection_of_sshd(void **state)
 	struct tcp_pair pair;
 	struct session s;
 
-	(void)state;
 	assert_true(pair_open(false, &pair));
 	s = PLAY({be_sshd, &pair}, {bear_name, "sudo"}, {be_shell, NULL});
 	check_placed(&s, &pair);
@@ -221,7 +219,6 @@ static void walks_through_odd_names(void **state)
 	struct tcp_pair pair;
 	struct session s;
 
-	(void)state;
 	assert_true(pair_open(false, &pair));
 	s = PLAY({be_sshd, &pair}, {bear_name, ") S 1 (x"}, {bear_name, "a b) ("},
 		 {be_shell, NULL});
@@ -234,7 +231,6 @@ static void undoes_mapped_addresses(void **state)
 	struct tcp_pair pair;
 	struct session s;
 
-	(void)state;
 	skip_without_ipv6();
 	assert_true(pair_open(true, &pair));
 	s = PLAY({be_sshd, &pair}, {be_shell, NULL});
@@ -247,7 +243,6 @@ static void prefers_the_connection_to_tunnels(void **state)
 	struct tcp_pair pair;
 	struct session s;
 
-	(void)state;
 	assert_true(pair_open(false, &pair));
 	s = PLAY({be_sshd_with_tunnel, &pair}, {be_shell, NULL});
 	check_placed(&s, &pair);
@@ -262,7 +257,6 @@ static void does_not_place_an_sshd_without_connection(void **state)
 {
 	struct session s;
 
-	(void)state;
 	s = PLAY({bear_name, "sshd"}, {be_shell, NULL});
 	assert_true(s.remote);
 	assert_int_equal(s.peer.family, 0);
@@ -273,7 +267,6 @@ static void believes_a_living_connection(void **state)
 	struct tcp_pair pair;
 	struct session s;
 
-	(void)state;
 	need_clean_ancestors();
 	assert_true(pair_open(false, &pair));
 	s = PLAY({know_connection, &pair}, {be_shell, NULL});
@@ -288,7 +281,6 @@ static void only_guesses_from_a_dead_one(void **state)
 	static char dead[] = "198.51.100.9 4711 192.0.2.1 22";
 	struct session s;
 
-	(void)state;
 	need_clean_ancestors();
 	s = PLAY({know_text, dead}, {be_shell, NULL});
 	assert_true(s.remote);
@@ -302,7 +294,6 @@ static void takes_a_zone_off(void **state)
 	static char zone[] = "fe80::7%eth0 4711 fe80::1%eth0 22";
 	struct session s;
 
-	(void)state;
 	need_clean_ancestors();
 	s = PLAY({know_text, zone}, {be_shell, NULL});
 	assert_int_equal(s.guess.family, 6);
@@ -315,7 +306,6 @@ static void an_unreadable_claim_is_remote(void **state)
 	static char *const texts[] = {"UNKNOWN 65535 UNKNOWN 65535", "198.51.100.9",
 				      "198.51.100.9 99999 192.0.2.1 22", ""};
 
-	(void)state;
 	need_clean_ancestors();
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct session s = PLAY({know_text, texts[i]}, {be_shell, NULL});
@@ -330,7 +320,6 @@ static void mosh_is_remote_without_place(void **state)
 {
 	struct session s;
 
-	(void)state;
 	s = PLAY({bear_name, "mosh-server"}, {be_shell, NULL});
 	assert_true(s.remote);
 	assert_int_equal(s.peer.family, 0);
@@ -341,7 +330,6 @@ static void start_anew(void *ctx)
 {
 	CLEANUP_FREE char *fd = mem_printf("%d", result_fd);
 
-	(void)ctx;
 	execl("/proc/self/exe", "test_session", fd, NULL);
 	_exit(1);
 }
@@ -351,7 +339,6 @@ static void reads_the_environment_of_ancestors(void **state)
 	struct tcp_pair pair;
 	struct session s;
 
-	(void)state;
 	need_clean_ancestors();
 	assert_true(pair_open(false, &pair));
 	s = PLAY({know_connection, &pair}, {start_anew, NULL});
@@ -363,7 +350,6 @@ static void an_orphan_is_local(void **state)
 {
 	struct session s;
 
-	(void)state;
 	s = PLAY({be_shell, NULL});
 	if (s.remote)
 		skip_because(first_is_remote);
@@ -431,7 +417,6 @@ static size_t count_with_sshd(char *below, uid_t uid)
 
 static void finds_the_peers_of_all_logins(void **state)
 {
-	(void)state;
 	assert_int_equal(count_with_sshd((char[]){"bash"}, 0), 1);
 	assert_int_equal(count_with_sshd((char[]){"sshd"}, 0), 0); // not logged in yet
 	if (geteuid() || !getpwnam("sshd"))
@@ -446,7 +431,6 @@ static void describes_for_people(void **state)
 	struct session s = {.remote = true};
 	char buf[128];
 
-	(void)state;
 	session_describe(&s, buf, sizeof(buf));
 	assert_non_null(strstr(buf, " (remote)"));
 	addr_parse("198.51.100.9", 12, &s.peer, NULL);

@@ -46,7 +46,6 @@ static void sees_both_ends(void **state)
 	struct socket_info server, client;
 	struct tcp_pair pair;
 
-	(void)state;
 	assert_true(pair_open(false, &pair));
 	server = find(pair.server);
 	client = find(pair.client);
@@ -64,7 +63,6 @@ static void undoes_mapped_addresses(void **state)
 	struct socket_info server;
 	struct tcp_pair pair;
 
-	(void)state;
 	skip_without_ipv6();
 	assert_true(pair_open(true, &pair));
 	server = find(pair.server);
@@ -77,7 +75,6 @@ static void ignores_listeners(void **state)
 {
 	CLEANUP_FD int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	(void)state;
 	assert_int_equal(listen(fd, 1), 0);
 	assert_int_equal(find(fd).local.family, 0);
 }
@@ -88,7 +85,6 @@ static void sees_connected_udp_only(void **state)
 	struct sockaddr_in a = {.sin_family = AF_INET};
 	struct socket_info found;
 
-	(void)state;
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(find(fd).local.family, 0);

@@ -42,7 +42,6 @@ static void reads_a_value(void **state)
 {
 	char value[8] = "kept";
 
-	(void)state;
 	assert_int_equal(ask(2, "1", 1, value, sizeof(value)), 0);
 	assert_string_equal(value, "1");
 	assert_int_equal(ask(2, "", 0, value, sizeof(value)), 0);
@@ -53,7 +52,6 @@ static void reports_what_is_wrong(void **state)
 {
 	char value[8] = "kept";
 
-	(void)state;
 	assert_int_equal(ask(16, "ENOENT", 7, value, sizeof(value)), -EPROTO); // cut
 	assert_int_equal(ask(16, "ENOENT", 6, value, sizeof(value)), -ENOENT);
 	assert_int_equal(ask(16, "EACCES", 6, value, sizeof(value)), -EIO);

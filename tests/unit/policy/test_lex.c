@@ -75,7 +75,6 @@ static void fails(const char *text, const char *want, size_t errors)
 
 static void test_words(void **state)
 {
-	(void)state;
 	gives("", ".");
 	gives("drop", "w:drop .");
 	gives("  a\tb\r", "w:a w:b .");
@@ -91,7 +90,6 @@ static void test_strings(void **state)
 {
 	char text[300] = "\"", want[300] = "s:";
 
-	(void)state;
 	gives("\"a b#c;d\" x", "s:a b#c;d w:x .");
 	gives("\"a\\\"", "s:a\\ .");
 	fails("\"\"", "? .", 1);
@@ -112,7 +110,6 @@ static void test_strings(void **state)
 
 static void test_line_ends(void **state)
 {
-	(void)state;
 	gives("a\nb", "w:a NL w:b .");
 	gives("a\r\nb\r\n", "w:a NL w:b NL .");
 	gives("\n\n a \n\n\n b", "w:a NL w:b .");
@@ -135,7 +132,6 @@ static void test_line_ends(void **state)
 
 static void test_bad(void **state)
 {
-	(void)state;
 	fails("a & b", "w:a ? w:b .", 1);
 	fails("&&&", "? .", 1);
 	fails("&|", "? ? .", 2);
@@ -166,7 +162,6 @@ static void test_places(void **state)
 		{14, 0, 3, false}, {19, 1, 4, true},  {20, 0, 4, false},
 	};
 
-	(void)state;
 	assert_int_equal(l.tokens.all.n, ARRAY_SIZE(want));
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
 		const struct token *t = &l.tokens.all.at[i];
@@ -181,7 +176,6 @@ static void test_places(void **state)
 
 static void test_names(void **state)
 {
-	(void)state;
 	assert_true(lex_is_name("a"));
 	assert_true(lex_is_name("a9_-Z"));
 	assert_false(lex_is_name(""));

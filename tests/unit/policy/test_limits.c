@@ -110,7 +110,6 @@ static void load(const struct lines *l, unsigned n, bool good)
 
 static void test_bounds(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		load(&all[i], all[i].max, true);
 		load(&all[i], all[i].max + 1, false);
@@ -123,7 +122,6 @@ static void test_prefixes(void **state)
 	struct environment w = {0};
 	struct text text = {0};
 
-	(void)state;
 	text_add(&text, "define a = ");
 	for (unsigned i = 0; i < 4000; i++)
 		put_address(&text, i);
@@ -143,7 +141,6 @@ static void test_all_rules(void **state)
 	struct text text = {0};
 	struct resolved *r;
 
-	(void)state;
 	for (unsigned i = 0; i < POLICY_RULES; i++)
 		text_addf(&text, "%sdrop to 10.0.%u.%u\n", i % 2 ? "" : "always ", i >> 8, i & 255);
 	r = environment_load(&w, text_get(&text));
@@ -169,7 +166,6 @@ static void test_pairs(void **state)
 	struct resolved *r;
 	unsigned v4 = 0, v6 = 0;
 
-	(void)state;
 	text_add(&text, "set s { 2001:db8::/64, 2001:db8:2::1, ");
 	for (unsigned i = 0; i < 300; i++)
 		text_addf(&text, "10.0.%u.%u, ", i >> 7, (i & 127) * 2);

@@ -38,7 +38,6 @@ static void refuses(const char *text, uint32_t line, const char *what)
 
 static void test_good(void **state)
 {
-	(void)state;
 	accepts("", 0, 0, 0, 0);
 	accepts("\n\n# only\n; comments\n \t \r\n", 0, 0, 0, 0);
 	accepts("192.0.2.1", 1, 1, 0, 0);
@@ -56,7 +55,6 @@ static void test_good(void **state)
 
 static void test_bad(void **state)
 {
-	(void)state;
 	refuses("192.0.2.1\n300.1.2.3\n", 2, "'300.1.2.3' is not an address");
 	refuses("192.0.2.1 192.0.2.2", 1, "more than one word");
 	refuses("192.0.2.1 192.0.2.2 # x", 1, "more than one word");
@@ -74,7 +72,6 @@ static void test_bad(void **state)
 
 static void test_kinds(void **state)
 {
-	(void)state;
 	refuses("# hosts\n127.0.0.1\tlocalhost\n", 2, "a hosts file");
 	refuses("::1 ip6-localhost ip6-loopback", 1, "a hosts file");
 	refuses("0.0.0.0 ads.example", 1, "a hosts file");
@@ -97,7 +94,6 @@ static void test_options(void **state)
 	struct list hosts =
 		read_text("127.0.0.1 localhost\n192.0.2.1\n", (struct list_options){.lax = true});
 
-	(void)state;
 	assert_int_equal(lax.good, 2);
 	assert_int_equal(lax.bad, 3);
 	assert_int_equal(wide.good, 4);
@@ -114,7 +110,6 @@ static void test_too_many_names(void **state)
 	CLEANUP(text_free) struct text text = {0};
 	struct list l;
 
-	(void)state;
 	for (unsigned i = 0; i < 10000; i++)
 		text_addf(&text, "h%u.example\n", i);
 	l = read_text(text_get(&text), (struct list_options){.lax = true});
@@ -135,7 +130,6 @@ static void test_last_good(void **state)
 	struct environment w = {.files = files, .last = "192.0.2.7\nworse\n"};
 	struct resolved *r = environment_load(&w, "set s { file \"l\" min 3 }");
 
-	(void)state;
 	assert_non_null(r);
 	environment_wants(&w, "warning: 'l' line 1: 'bad' is not an address");
 	environment_wants(&w, "its last good content is used");
@@ -156,7 +150,6 @@ static void test_names_once(void **state)
 						  "drop from a.example, host b.example, c.example\n"
 						  "expect pass tcp from d.example to e.example\n");
 
-	(void)state;
 	assert_non_null(r);
 	assert_int_equal(w.resolves, 1);
 	assert_int_equal(w.names, 5);
@@ -177,7 +170,6 @@ static void test_unreadable(void **state)
 {
 	struct environment w = {0};
 
-	(void)state;
 	assert_null(environment_load(
 		&w, "include \"d/*.weir\"\ninclude \"-\"\nset s { file \"-\" }\n"));
 	environment_wants(&w, "main:1:9: error: cannot list 'd/*.weir'");
@@ -204,7 +196,6 @@ static void test_million(void **state)
 	struct resolved *r;
 	double start;
 
-	(void)state;
 	for (unsigned i = 0; i < 1000000; i++) {
 		// Odd last parts: all are hosts, no two are adjacent.
 		unsigned x = (i * 2654435761u) | 1;

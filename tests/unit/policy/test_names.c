@@ -19,7 +19,6 @@ static void test_keywords(void **state)
 					  "vlan", "weight", "wide", "self"};
 	static const char *const no[] = {"", "a", "Drop", "zzz", "icmp", "eth0", "syn", "dropp"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
 		assert_true(keyword_is(yes[i]));
 	for (size_t i = 0; i < ARRAY_SIZE(no); i++)
@@ -39,7 +38,6 @@ static void test_protos(void **state)
 	};
 	uint8_t n = 7;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		assert_int_equal(names_proto(all[i].name, &n), 0);
 		assert_int_equal(n, all[i].number);
@@ -57,7 +55,6 @@ static void test_icmp(void **state)
 {
 	uint8_t n;
 
-	(void)state;
 	assert_int_equal(names_icmp("echo-request", 4, &n), 0);
 	assert_int_equal(n, 8);
 	assert_int_equal(names_icmp("echo-request", 6, &n), 0);
@@ -91,7 +88,6 @@ static void test_dscp_and_ethertypes(void **state)
 	char name[8];
 	size_t count;
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		snprintf(name, sizeof(name), "cs%u", i);
 		assert_int_equal(dscp_of(name), i * 8);
@@ -113,7 +109,6 @@ static void test_dscp_and_ethertypes(void **state)
 
 static void test_nearest(void **state)
 {
-	(void)state;
 	assert_string_equal(keyword_nearest_statement("dorp"), "drop");
 	assert_string_equal(names_nearest(NAMES_ICMP, "nd-redirct"), "nd-redirect");
 	assert_null(names_nearest(NAMES_PROTOS, "xyzzy"));
@@ -135,7 +130,6 @@ static void test_services(void **state)
 	struct services s = {0};
 	uint16_t port = 0;
 
-	(void)state;
 	services_read(&s, text, strlen(text));
 	assert_int_equal(services_find(&s, "http", "tcp", &port), 0);
 	assert_int_equal(port, 80);
@@ -159,7 +153,6 @@ static void test_hosts(void **state)
 					  "a.1", "1.2.3.4", "a b",  "a*", "a.b/24", "a,b"};
 	char buf[160], label[80], normal[16];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		assert_null(host_problem(good[i], buf, sizeof(buf)));
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)

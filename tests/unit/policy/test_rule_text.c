@@ -216,7 +216,6 @@ static void test_every_field(void **state)
 {
 	bool seen[AST_RULE_FIELDS] = {0};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		struct loaded l;
 
@@ -243,7 +242,6 @@ static void test_modifiers(void **state)
 {
 	struct loaded l;
 
-	(void)state;
 	load(&l, "drop from @one log 5/min snap 64 add source @slow for 5m");
 	CHANGE(&l, always, true);
 	for (uint8_t action = 0; action < 4; action++)
@@ -289,7 +287,6 @@ static const struct {
 
 static void test_texts(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		CLEANUP_FREE char *text = NULL;
 		struct loaded l;

@@ -279,7 +279,6 @@ static void test_random(void **state)
 	uint64_t seed = 0x5e7b1e55;
 	struct environment w = {0};
 
-	(void)state;
 	for (unsigned round = 0; round < 4000; round++) {
 		struct resolved *r;
 		struct policy p;

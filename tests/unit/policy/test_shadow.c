@@ -241,7 +241,6 @@ static void test_random(void **state)
 	struct environment w = {0};
 	unsigned found = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		CLEANUP(text_free) struct text text = {0};
 		bool shadowed[RULES];

@@ -54,9 +54,6 @@ static int environment_read(void *ctx, const char *path, size_t max, char **ret_
 static int environment_glob(void *ctx, const char *pattern, char ***ret, size_t *ret_n,
 			    struct err *err)
 {
-	(void)ctx;
-	(void)ret;
-	(void)ret_n;
 	return err_system(err, EIO, "cannot list '%s'", pattern);
 }
 
@@ -67,7 +64,6 @@ static int environment_resolve(void *ctx, const struct policy_question *question
 {
 	struct environment *w = ctx;
 
-	(void)err;
 	w->resolves++;
 	w->names = n;
 	for (size_t i = 0; i < n; i++) {
@@ -93,7 +89,6 @@ static int environment_last(void *ctx, const char *path, char **ret_text, size_t
 {
 	const struct environment *w = ctx;
 
-	(void)path;
 	if (!w->last)
 		return -ENOENT;
 	*ret_text = mem_strdup(w->last);

@@ -340,7 +340,6 @@ static void plan(struct history *h)
 
 static void test_histories(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 8; seed++) {
 		struct history h = {.random = seed, .now = SERVED_NOW, .wall_s = SERVED_WALL};
 

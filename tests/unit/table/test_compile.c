@@ -47,25 +47,21 @@ static void run_random(const struct random_shape *shape, uint64_t seed, int poli
 
 static void test_random_small(void **state)
 {
-	(void)state;
 	run_random(&(struct random_shape){4, 3, 6, 2}, 1, 800, 250);
 }
 
 static void test_random_middle(void **state)
 {
-	(void)state;
 	run_random(&(struct random_shape){100, 8, 40, 3}, 2, 60, 1500);
 }
 
 static void test_random_many_hosts(void **state)
 {
-	(void)state;
 	run_random(&(struct random_shape){30, 6, 1500, 2}, 3, 12, 1500);
 }
 
 static void test_random_4096(void **state)
 {
-	(void)state;
 	run_random(&(struct random_shape){4096, 20, 30, 4}, 4, 4, 800);
 }
 
@@ -73,7 +69,6 @@ static void test_random_4096(void **state)
 
 static void test_empty(void **state)
 {
-	(void)state;
 	struct image_packet p = {.family = 4};
 	uint64_t words[1];
 	struct image *i;
@@ -91,7 +86,6 @@ static void test_empty(void **state)
 
 static void test_default_and_fragments(void **state)
 {
-	(void)state;
 	struct image *i;
 	struct made m;
 
@@ -137,7 +131,6 @@ static void test_default_and_fragments(void **state)
 
 static void test_conditions(void **state)
 {
-	(void)state;
 	struct resolved_rule *from;
 	const struct policy_rule *to;
 	struct image *i;
@@ -178,7 +171,6 @@ static void test_conditions(void **state)
 // 100 % always holds: as the only condition it is left out.
 static void test_certain_probability(void **state)
 {
-	(void)state;
 	struct image *i;
 	struct made m;
 
@@ -207,7 +199,6 @@ static struct resolved_limit limit_of(uint8_t per, uint32_t max)
 // Length of packet or frame, and its end: merged packets are longer than a length field can tell.
 static void test_lengths(void **state)
 {
-	(void)state;
 	struct resolved_rule *rules;
 	struct image *i;
 	struct made m;
@@ -229,7 +220,6 @@ static void test_lengths(void **state)
 
 static void test_limits(void **state)
 {
-	(void)state;
 	struct image *i;
 	struct made m;
 
@@ -261,7 +251,6 @@ static void test_limits(void **state)
 
 static void test_actions(void **state)
 {
-	(void)state;
 	static const uint8_t redirect[] = {0, 1, 0};
 	const char *device[] = {"eth1", "eth2", "eth1"};
 	struct image *i;
@@ -300,7 +289,6 @@ static void test_actions(void **state)
 // Without fields all rules match but impossible ones; neighbour discovery matches no rule.
 static void test_no_fields(void **state)
 {
-	(void)state;
 	struct made_packet p = {.family = 6, .proto = 58, .has_l4 = true, .type = 135};
 	struct image *i;
 	struct made m;
@@ -406,7 +394,6 @@ static int32_t reason_of(struct made *m, unsigned rule)
 // The short program decides a limit if that is the only condition, and what comes next is known.
 static void test_actions_of_limits(void **state)
 {
-	(void)state;
 	struct resolved_service services[2];
 	struct made m;
 
@@ -431,7 +418,6 @@ static void test_actions_of_limits(void **state)
 
 static void test_services(void **state)
 {
-	(void)state;
 	struct resolved_service services[2];
 	struct image *i = NULL;
 	struct made m;
@@ -455,7 +441,6 @@ static void test_services(void **state)
 
 static void test_services_refused(void **state)
 {
-	(void)state;
 	struct resolved_service services[2];
 	struct made m;
 	char *text;
@@ -472,7 +457,6 @@ static void test_services_refused(void **state)
 
 static void test_burst_refused(void **state)
 {
-	(void)state;
 	struct made m;
 	char *text;
 
@@ -488,7 +472,6 @@ static void test_burst_refused(void **state)
 
 static void test_redirects_refused(void **state)
 {
-	(void)state;
 	char device[65][16];
 	struct made m;
 	char *text;
@@ -519,7 +502,6 @@ static void spread(struct made *m, const char *name, size_t n, uint64_t *s)
 // 20 small sets, and two large ones that overlap with all: the large ones are named, largest first.
 static void test_too_many_rows(void **state)
 {
-	(void)state;
 	struct compile_options o = options;
 	uint64_t s = 77;
 	struct made m;
@@ -551,7 +533,6 @@ static void test_too_many_rows(void **state)
 
 static void test_rows_just_fit(void **state)
 {
-	(void)state;
 	struct compile_options o = options;
 	uint64_t s = 78;
 	struct image *i = NULL;

@@ -72,7 +72,6 @@ static void test_every_condition(void **state)
 {
 	uint32_t seen = 0;
 
-	(void)state;
 	for (size_t field = 0; field < AST_RULE_FIELDS; field++) {
 		uint32_t flags;
 

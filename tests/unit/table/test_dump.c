@@ -50,7 +50,6 @@ static void small_policy(struct made *m)
 
 static void test_text(void **state)
 {
-	(void)state;
 	static const char wanted[] =
 		"rules 3 always 1 meters 0 bucket-lines 16 logs 1\n"
 		"default-drop 0x1 conditions\n"
@@ -98,7 +97,6 @@ static void test_text(void **state)
 // Some hosts have no room in their line; the seed decides which.
 static void test_seeds_do_not_show(void **state)
 {
-	(void)state;
 	const struct random_shape shape = {20, 6, 3000, 2};
 	uint64_t s = 31;
 	bool differ = false;

@@ -106,7 +106,6 @@ static void check_all(const struct resolved *r)
 
 static void test_every_entry(void **state)
 {
-	(void)state;
 	uint64_t s = 21;
 
 	for (int round = 0; round < 6; round++) {
@@ -135,7 +134,6 @@ static unsigned used(const struct made *m)
 
 static void test_use(void **state)
 {
-	(void)state;
 	struct resolved_rule *rule;
 	struct made m;
 
@@ -163,7 +161,6 @@ static void test_use(void **state)
 // Twice the rows: 4096 rules with one port each; the table is still made in one sweep.
 static void test_many_ports(void **state)
 {
-	(void)state;
 	struct field_rows f = {0};
 	struct rows rows;
 	struct made m;
@@ -188,7 +185,6 @@ static void test_many_ports(void **state)
 
 static void test_no_room(void **state)
 {
-	(void)state;
 	struct field_rows f = {0};
 	struct rows rows;
 	struct made m;

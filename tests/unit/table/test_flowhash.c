@@ -73,7 +73,6 @@ static struct message message_of(const uint8_t *bytes, unsigned n)
 // As in docs/ring.md.
 static void test_vectors(void **state)
 {
-	(void)state;
 	const struct message messages[] = {message_of(tuple4, 4), message_of(tuple6, 10),
 					   message_of(source4, 2)};
 	const uint64_t zero[] = {0x172ada4df0d91552, 0xb38ff08c7f8899f1, 0x006c4ed69eabbd44};
@@ -96,7 +95,6 @@ static void test_vectors(void **state)
 // Ports and protocol are words as in the packet.
 static void test_words(void **state)
 {
-	(void)state;
 	const struct message m = message_of(tuple6, 10);
 
 	assert_int_equal(flow_ports(0x1234, 443), m.word[8]);
@@ -105,7 +103,6 @@ static void test_words(void **state)
 
 static void test_rule(void **state)
 {
-	(void)state;
 	static const unsigned sizes[] = {2, 4, 10};
 	uint64_t s = 7;
 
@@ -125,7 +122,6 @@ static void test_rule(void **state)
 // All twelve differ, with every key, and the factors of the finalizer are odd.
 static void test_keys(void **state)
 {
-	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
 		struct flow_key key = ring_flow_key(&keys[k]);
 
@@ -309,7 +305,6 @@ static bool is_good(const struct quality *q)
 
 static void test_quality4(void **state)
 {
-	(void)state;
 	struct quality flow = measure(hash_flow, 4), sip = measure(hash_sip, 4);
 
 	assert_true(is_good(&sip));
@@ -318,7 +313,6 @@ static void test_quality4(void **state)
 
 static void test_quality6(void **state)
 {
-	(void)state;
 	struct quality flow = measure(hash_flow, 6), sip = measure(hash_sip, 6);
 
 	assert_true(is_good(&sip));
@@ -327,7 +321,6 @@ static void test_quality6(void **state)
 
 static void test_measure_refuses(void **state)
 {
-	(void)state;
 	struct quality bare = measure(hash_bare, 4), half = measure(hash_half, 4);
 
 	assert_false(is_good(&bare));

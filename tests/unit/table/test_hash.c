@@ -40,7 +40,6 @@ static const struct hash_key key = {{0x0706050403020100, 0x0f0e0d0c0b0a0908}};
 
 static void test_vectors(void **state)
 {
-	(void)state;
 	uint8_t message[64];
 
 	for (uint8_t i = 0; i < sizeof(message); i++)
@@ -60,7 +59,6 @@ static uint64_t bytes13(const void *data, size_t len)
 // Every bit of a message changes about half of the bits of the hash.
 static void test_every_bit_counts(void **state)
 {
-	(void)state;
 	uint8_t message[40] = {0x20, 0x01, 0x0d, 0xb8, 0, 1};
 
 	for (unsigned i = 0; i < sizeof(message) * 8; i++) {
@@ -74,7 +72,6 @@ static void test_every_bit_counts(void **state)
 
 static void test_scale(void **state)
 {
-	(void)state;
 	unsigned seen[7] = {0};
 
 	assert_int_equal(hash_scale(0, 65537), 0);

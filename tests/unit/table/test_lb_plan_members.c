@@ -21,7 +21,6 @@ static struct lb_state *replanned(const uint32_t *backends, size_t n,
 
 static void test_added(void **state)
 {
-	(void)state;
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0, 1, 2);
 	CLEANUP_LB_STATE struct lb_state *b = REPLANNED(a, NULL, 0, 3, 1, 2);
 	struct lb_ids new;
@@ -43,7 +42,6 @@ static void test_added(void **state)
 
 static void test_gone(void **state)
 {
-	(void)state;
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0, 1, 2), *b = NULL, *c = NULL;
 	CLEANUP_LB_STATE struct lb_state *d = NULL;
 	struct lb_member *gone;
@@ -71,7 +69,6 @@ static void test_gone(void **state)
 
 static void test_back_again(void **state)
 {
-	(void)state;
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0, 1, 2);
 	CLEANUP_LB_STATE struct lb_state *b = REPLANNED(a, NULL, 0, 2);
 	CLEANUP_LB_STATE struct lb_state *c = REPLANNED(b, NULL, 1, 0, 2), *d = NULL, *e = NULL;
@@ -91,7 +88,6 @@ static void test_back_again(void **state)
 
 static void test_busy(void **state)
 {
-	(void)state;
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0, 1, 2);
 	CLEANUP_LB_STATE struct lb_state *b = REPLANNED(a, NULL, 0), *c = NULL;
 	struct lb_plan_options o = served_options(b);
@@ -109,7 +105,6 @@ static void test_busy(void **state)
 // The previous ring stays in use: its backends stay, whatever the new one names.
 static void test_trial(void **state)
 {
-	(void)state;
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0, 1, 2);
 	CLEANUP_LB_STATE struct lb_state *b = REPLANNED(a, NULL, 0), *trial = NULL, *c = NULL;
 	struct lb_plan_options o = served_options(b);
@@ -126,7 +121,6 @@ static void test_trial(void **state)
 // A backend is known by address and port; port 0 is a port like any other.
 static void test_ports(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
 	struct resolved_service *s = SERVED_ONE(&m, 0, 0, 0);
@@ -164,7 +158,6 @@ static void set(struct lb_member *m, uint8_t override, uint32_t weight, uint64_t
 
 static void test_override_goes_on(void **state)
 {
-	(void)state;
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0, 1, 2, 3), *b = NULL;
 	struct lb_override other = {.service = "web", .addr = served_addr(0), .state = 2};
 	struct lb_plan_options o = served_options(a);
@@ -190,7 +183,6 @@ static void test_override_goes_on(void **state)
 // was.
 static void test_override_goes_with_the_line(void **state)
 {
-	(void)state;
 	struct lb_override kept = {
 		.service = "web", .addr = served_addr(1), .state = BACKEND_DRAIN};
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0, 1, 2), *b = NULL, *c = NULL;
@@ -213,7 +205,6 @@ static void test_override_goes_with_the_line(void **state)
 
 static void test_overrides(void **state)
 {
-	(void)state;
 	struct lb_override overrides[] = {
 		{.service = "web",
 		 .addr = served_addr(0),
@@ -251,7 +242,6 @@ static void test_overrides(void **state)
 
 static void test_numbers_rest(void **state)
 {
-	(void)state;
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0, 1), *b = NULL;
 	struct lb_plan_options o = served_options(a);
 	struct lb_ids busy = {0};
@@ -278,7 +268,6 @@ static void test_numbers_rest(void **state)
 // Backends that a trial adds are known to the previous ring, which has as many.
 static void test_numbers_of_a_trial(void **state)
 {
-	(void)state;
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0), *b = NULL, *c = NULL;
 	struct lb_plan_options o = served_options(a);
 	struct lb_ids busy = {0};
@@ -306,7 +295,6 @@ static void test_numbers_of_a_trial(void **state)
 
 static void test_numbers_run_out(void **state)
 {
-	(void)state;
 	struct made m;
 	struct lb_plan_options o = served_options(NULL);
 	struct lb_ids busy;

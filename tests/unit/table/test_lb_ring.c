@@ -8,7 +8,6 @@
 
 static void test_change(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	uint32_t share;
@@ -36,7 +35,6 @@ static void test_change(void **state)
 // The state for packets: a backend without new flows is drained, for whatever reason.
 static void test_states(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	uint8_t states[8];
@@ -65,7 +63,6 @@ static void test_states(void **state)
 // What would be lost if everything began anew.
 static void test_loss(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	struct lb_service_loss loss;
@@ -97,7 +94,6 @@ static void test_loss(void **state)
 
 static void test_nobody_counts(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	uint64_t before[SERVED_SIZE];
@@ -118,7 +114,6 @@ static void test_nobody_counts(void **state)
 // Removed members are not in the ring, even 1024 of them beside 1024 of the policy.
 static void test_change_beside_gone(void **state)
 {
-	(void)state;
 	struct made m;
 	struct lb_plan_options o;
 	CLEANUP_LB_STATE struct lb_state *first = NULL, *b = NULL;
@@ -152,7 +147,6 @@ static double cpu_ms(void)
 // A backend of many services fails.
 static void test_change_time(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	size_t changed = 0;
@@ -193,7 +187,6 @@ static uint64_t fingerprint(const struct lb_state *b)
 // docs/ring.md, "Test vectors": three backends, weights 1, 2, 3. Removed ones have no effect.
 static void test_fingerprint(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL, *left = NULL, *fresh = NULL;
 	struct resolved_service *s = SERVED_ONE(&m, 2, 0, 1);
@@ -219,7 +212,6 @@ static void test_fingerprint(void **state)
 // A backend that comes back: its share grows by sixteenths, also where weights are small.
 static void test_ramp(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	bool empty;
@@ -247,7 +239,6 @@ static void test_ramp(void **state)
 // That of the configuration does not change with states, commands and ramps.
 static void test_configuration(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	struct lb_service_figures before, after;
@@ -276,7 +267,6 @@ static void test_configuration(void **state)
 
 static void test_figures(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	struct lb_service_figures f;

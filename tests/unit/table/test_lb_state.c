@@ -6,7 +6,6 @@
 
 static void test_state(void **state)
 {
-	(void)state;
 	static const struct {
 		uint8_t health;
 		uint8_t of[3]; // by override
@@ -31,7 +30,6 @@ static void test_state(void **state)
 
 static void test_ramp(void **state)
 {
-	(void)state;
 	struct lb_member m = {.weight = 1, .missing = 15};
 
 	assert_int_equal(lb_member_ramp(&m), 1);
@@ -44,7 +42,6 @@ static void test_ramp(void **state)
 
 static void test_weight_and_address(void **state)
 {
-	(void)state;
 	struct lb_member m = {.family = 6, .weight = 7, .override_weight = 3, .addr = {1, 2}};
 	struct addr a;
 
@@ -60,7 +57,6 @@ static void test_weight_and_address(void **state)
 
 static void test_expire(void **state)
 {
-	(void)state;
 	struct lb_member m[] = {
 		{.override = BACKEND_DOWN,
 		 .weighed = 1,
@@ -89,7 +85,6 @@ static void test_expire(void **state)
 
 static void test_rules(void **state)
 {
-	(void)state;
 	struct lb_service s = {.idle_tcp = 1600, .idle_udp = 3201, .hold = 2};
 
 	assert_int_equal(lb_service_rules(&s, 77, 100).now, 77);
@@ -109,7 +104,6 @@ static void test_rules(void **state)
 // Times wrap after 65,536 ticks.
 static void test_path(void **state)
 {
-	(void)state;
 	const uint32_t path = path_pack(1400, 65530);
 
 	assert_int_equal(path_mtu(path), 1400);
@@ -124,7 +118,6 @@ static void test_path(void **state)
 
 static void test_row(void **state)
 {
-	(void)state;
 	const struct lb_service s = {
 		.key = {{1, 2}},
 		.size = 4093,
@@ -194,7 +187,6 @@ static bool bit_is_set(const uint32_t source[4], unsigned bit)
 // added, that of the header as sent.
 static void test_backend_complete(void **state)
 {
-	(void)state;
 	uint64_t random = 5;
 
 	for (unsigned i = 0; i < 2000; i++) {
@@ -222,7 +214,6 @@ static void test_backend_complete(void **state)
 // A backend that is this host, and a free number, have none.
 static void test_backend_without_address(void **state)
 {
-	(void)state;
 	struct backend b = {.sum = 7, .here = 1};
 
 	lb_backend_complete(&b);
@@ -231,7 +222,6 @@ static void test_backend_without_address(void **state)
 
 static void test_find(void **state)
 {
-	(void)state;
 	struct lb_service s[] = {{.name = "a", .first_member = 0, .n_members = 1},
 				 {.name = "ab", .first_member = 1, .n_members = 4}};
 	struct lb_member m[] = {{.family = 4, .addr = {10}},
@@ -269,7 +259,6 @@ static size_t ids_count(const struct lb_ids *ids)
 
 static void test_ids(void **state)
 {
-	(void)state;
 	struct lb_service s = {.id = 64};
 	struct lb_member m[] = {{.id = 1}, {.id = SERVICE_BACKENDS - 1}};
 	uint64_t slots[] = {0, slot_pack(7, 0, 0), slot_pack(8, 9, 5), slot_pack(10, 10, 5)};
@@ -294,7 +283,6 @@ static void test_ids(void **state)
 // A pin counts as naming a backend if and only if ring_walk keeps it.
 static void test_ids_of_pins(void **state)
 {
-	(void)state;
 	uint64_t slots[16] = {0}, words[1000], kept[1000], foreign, s = 5;
 	struct lb_ids ids = {0};
 	struct ring_pins pins = {words, 0, 100, 15, 4, SERVICE_HASH_TUPLE};

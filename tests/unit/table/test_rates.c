@@ -57,7 +57,6 @@ static void check_cost(const struct resolved_limit *limit, uint32_t hz, uint64_t
 
 static void test_costs(void **state)
 {
-	(void)state;
 	static const uint64_t packets[] = {1,        2,         3,      7,         10,
 					   60,       999,       20000,  65537,     1000000,
 					   33333333, 100000000, 250000, 1000000000};
@@ -84,7 +83,6 @@ static void test_costs(void **state)
 // One packet an hour; 10 Tbit/s; worked out on paper.
 static void test_examples(void **state)
 {
-	(void)state;
 	struct resolved_limit l = limit_of(1, 3600000, false);
 	struct policy_rule rule = compiled(&l, 1000);
 
@@ -157,7 +155,6 @@ static void check_flood(uint64_t count, uint32_t period_ms, uint64_t burst, uint
 
 static void test_floods(void **state)
 {
-	(void)state;
 	for (size_t h = 0; h < ARRAY_SIZE(hertz); h++) {
 		check_flood(1, 1000, 1, hertz[h], 60);
 		check_flood(10, 1000, 10, hertz[h], 60);
@@ -173,7 +170,6 @@ static void test_floods(void **state)
 // The burst is exact: so many packets at once, and not one more.
 static void test_burst_exact(void **state)
 {
-	(void)state;
 	for (uint64_t burst = 1; burst < 2000; burst = burst * 3 + 1) {
 		struct resolved_limit l = limit_of(7, 1000, false);
 		struct meter m;
@@ -189,7 +185,6 @@ static void test_burst_exact(void **state)
 
 static void test_bits(void **state)
 {
-	(void)state;
 	struct resolved_limit l = limit_of(100000000, 1000, true); // 100 Mbit/s, a second's burst
 	uint64_t got = flood(&l, 250, 250 * 10, 1500 * 8);
 
@@ -200,7 +195,6 @@ static void test_bits(void **state)
 
 static void test_bounds(void **state)
 {
-	(void)state;
 	struct resolved_limit l = limit_of(1, 3600000, false);
 	struct policy_rule rule;
 	uint64_t max = 0;
@@ -231,7 +225,6 @@ static void test_largest_frame(void **state)
 	struct resolved_limit fast = limit_of(80000000, 1000, true);
 	struct policy_rule rule = compiled(&slow, 250);
 
-	(void)state;
 	assert_int_equal(rate_largest_frame(&rule), 1000);
 	fast.burst = 8; // a jiffy's bits come on top: 320,000
 	rule = compiled(&fast, 250);
@@ -245,7 +238,6 @@ static void test_largest_frame(void **state)
 
 static void test_lines_and_ticks(void **state)
 {
-	(void)state;
 	assert_int_equal(rate_lines(1), 1);
 	assert_int_equal(rate_lines(5), 1);
 	assert_int_equal(rate_lines(6), 2);

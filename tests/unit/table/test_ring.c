@@ -27,7 +27,6 @@ static uint64_t digest(const uint16_t *owners, uint32_t size)
 
 static void test_key(void **state)
 {
-	(void)state;
 	struct hash_key k = ring_key("correct horse battery staple", 28);
 
 	assert_int_equal(k.word[0], 0x3531cbaeefe55c95);
@@ -120,7 +119,6 @@ static const struct golden golden[] = {
 
 static void test_golden(void **state)
 {
-	(void)state;
 	for (size_t g = 0; g < ARRAY_SIZE(golden); g++) {
 		const struct golden *want = &golden[g];
 		struct arena p = arena_of(want->n);
@@ -143,7 +141,6 @@ static void test_golden(void **state)
 
 static void test_order_and_numbers_do_not_matter(void **state)
 {
-	(void)state;
 	uint64_t s = 11;
 
 	for (size_t c = 0; c < ARRAY_SIZE(counts); c++) {
@@ -172,7 +169,6 @@ static void test_order_and_numbers_do_not_matter(void **state)
 // A backend without weight has no effect; only the ratio of weights counts.
 static void test_weightless_and_ratios(void **state)
 {
-	(void)state;
 	struct arena p = arena_of(20), q = arena_of(12);
 
 	for (size_t i = 0; i < p.n; i++)
@@ -187,7 +183,6 @@ static void test_weightless_and_ratios(void **state)
 // Address, port, seed and size each change the ring.
 static void test_what_matters(void **state)
 {
-	(void)state;
 	struct hash_key k = key;
 	struct arena p = arena_of(10);
 	uint32_t same = 0;
@@ -210,7 +205,6 @@ static void test_what_matters(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	static const uint32_t bad[] = {0,     1,     2,     4091,   4092,   4094,      16383,
 				       65535, 65536, 65539, 131069, 131072, UINT32_MAX};
 	struct arena p = arena_of(3);
@@ -282,7 +276,6 @@ static void check_shares(const struct arena *p, uint32_t size)
 
 static void test_shares(void **state)
 {
-	(void)state;
 	uint64_t s = 21;
 
 	for (size_t z = 0; z < ARRAY_SIZE(sizes); z++)
@@ -303,7 +296,6 @@ static void test_shares(void **state)
 
 static void test_share_error_of_a_ring(void **state)
 {
-	(void)state;
 	struct arena p = arena_of(3);
 	size_t who = 9;
 
@@ -324,7 +316,6 @@ static void test_share_error_of_a_ring(void **state)
 // Flows are distributed by the shares: 1,000,000 tuples by the hash of flows.
 static void test_spread_of_flows(void **state)
 {
-	(void)state;
 	const struct flow_key flow = ring_flow_key(&key);
 	const unsigned flows = 1000000;
 	struct arena p = arena_of(8);
@@ -397,7 +388,6 @@ static void check_disruption(size_t n, uint32_t size, bool weighted, unsigned ke
 
 static void test_disruption(void **state)
 {
-	(void)state;
 	for (size_t c = 0; c < ARRAY_SIZE(counts); c++) {
 		check_disruption(counts[c], 16381, false, 8);
 		check_disruption(counts[c], 16381, true, 4);
@@ -409,7 +399,6 @@ static void test_disruption(void **state)
 
 static void test_elect(void **state)
 {
-	(void)state;
 	struct arena p = arena_of(4), q;
 
 	p.at[2].backup = p.at[3].backup = true;
@@ -443,7 +432,6 @@ static uint64_t mark(const struct arena *p, const struct hash_key *k, enum servi
 
 static void test_fingerprint(void **state)
 {
-	(void)state;
 	struct hash_key k = key;
 	struct arena p = arena_of(4), q = p;
 	uint64_t seen[12], n = 0;
@@ -490,7 +478,6 @@ static double cpu_ms(void)
 
 static void test_time(void **state)
 {
-	(void)state;
 	struct arena p = arena_of(1000);
 	double best = 1e9;
 

@@ -18,7 +18,6 @@ static void row_of(struct row *row, size_t words, uint64_t value)
 
 static void test_each_row_once(void **state)
 {
-	(void)state;
 	const size_t words = 3, n = 50000;
 	uint32_t *number = calloc(n, sizeof(*number));
 	struct rows rows;
@@ -49,7 +48,6 @@ static void test_each_row_once(void **state)
 // The hash does not depend on how the row was made, and an empty row is not row 0.
 static void test_flips_and_the_empty_row(void **state)
 {
-	(void)state;
 	struct rows rows;
 	struct row row;
 	policy_row empty, some;
@@ -75,7 +73,6 @@ static void test_flips_and_the_empty_row(void **state)
 
 static void test_bound(void **state)
 {
-	(void)state;
 	const uint64_t bytes = 1 << 20;
 	struct rows rows;
 	struct row row;
@@ -97,7 +94,6 @@ static void test_bound(void **state)
 
 static void test_renumber(void **state)
 {
-	(void)state;
 	const uint32_t n = 1000;
 	uint32_t *number = calloc(n, sizeof(*number)), *copy = calloc(n, sizeof(*copy));
 	uint64_t s = 9;
@@ -134,7 +130,6 @@ static void test_renumber(void **state)
 // 70,000 rows; 30,000 hosts, of which 10,000 have one row.
 static void test_hosts_get_low_numbers(void **state)
 {
-	(void)state;
 	const uint32_t n = 70000;
 	struct regions regions = {0};
 	__u32 fields[] = {1, n - 1, 2, 59000};

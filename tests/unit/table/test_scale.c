@@ -151,7 +151,6 @@ static void host6(uint64_t *s, uint64_t addr[2], unsigned *len)
 
 static void test_million(void **state)
 {
-	(void)state;
 	one_big_set("one set of hosts, IPv4", 4, host4);
 	one_big_set("one set of prefixes /24, IPv4", 4, prefix4_24);
 	one_big_set("one set of prefixes /19 to /32, IPv4", 4, prefix4_any);
@@ -173,7 +172,6 @@ static void many_sets(const char *what, int family, size_t n_rules, size_t n, pr
 
 static void test_many_sets(void **state)
 {
-	(void)state;
 	many_sets("64 sets of 10,000 prefixes /12 to /32, IPv4", 4, 64, 10000, prefix4_wide);
 	many_sets("64 sets of 10,000 prefixes /19 to /32, IPv4", 4, 64, 10000, prefix4_any);
 	many_sets("64 sets of 10,000 prefixes, IPv6", 6, 64, 10000, prefix6_any);

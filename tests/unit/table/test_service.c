@@ -10,7 +10,6 @@
 
 static void test_slot_words(void **state)
 {
-	(void)state;
 	uint64_t slot = slot_pack(0x2aaa, 0x1555, 0x123456789);
 
 	assert_int_equal(slot_owner(slot), 0x2aaa);
@@ -24,7 +23,6 @@ static void test_slot_words(void **state)
 
 static void test_pin_words(void **state)
 {
-	(void)state;
 	uint64_t pin = pin_pack(0xdeadbeef, 0x2bcd, PIN_TALKS, 0xfedc);
 
 	assert_int_equal(pin_flow(pin), 0xdeadbeef);
@@ -50,7 +48,6 @@ static void check_hold(uint64_t start, uint64_t idle, uint32_t hold)
 
 static void test_hold(void **state)
 {
-	(void)state;
 	const uint64_t wrap = 1ull << (SLOT_SINCE_BITS + SERVICE_SLOT_SHIFT);
 
 	for (uint64_t near = 0; near < 64; near++) {
@@ -66,7 +63,6 @@ static void test_hold(void **state)
 
 static void test_phases(void **state)
 {
-	(void)state;
 	uint64_t now = 1ull << 33;
 
 	assert_int_equal(slot_phase(slot_pack(7, 0, 0), now, 100), SLOT_STABLE);
@@ -85,7 +81,6 @@ static void test_phases(void **state)
 
 static void test_pin_ticks(void **state)
 {
-	(void)state;
 	static const struct {
 		uint32_t hz, shift;
 	} shifts[] = {{100, 7}, {250, 8}, {256, 8}, {300, 9}, {1000, 10}, {1024, 10}, {1, 0}};
@@ -127,7 +122,6 @@ static void check_life(uint64_t start, uint64_t idle, uint32_t shift)
 
 static void test_pin_life(void **state)
 {
-	(void)state;
 	uint64_t pin = pin_pack(1, 5, PIN_HALF, 10);
 
 	for (uint64_t near = 0; near < 2000; near += 7) {
@@ -149,7 +143,6 @@ static void test_pin_life(void **state)
 // its idle finds the pin, whenever it was written last, and one tick less of life would not do.
 static void test_pin_freshness(void **state)
 {
-	(void)state;
 	for (uint32_t idle = 1; idle < 3000; idle++) {
 		uint32_t life = pin_life(idle, 0), fresh = pin_fresh(life);
 		uint32_t unwritten =
@@ -167,7 +160,6 @@ static void test_pin_freshness(void **state)
 // Slot and pin of a flow: the 32 bits of the pin tell the slot.
 static void test_places(void **state)
 {
-	(void)state;
 	uint64_t s = 3;
 
 	for (int i = 0; i < 10000; i++) {

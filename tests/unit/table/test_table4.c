@@ -317,7 +317,6 @@ static struct regions scattered(uint64_t *s, size_t n, policy_row lowest, unsign
 
 static void test_shapes(void **state)
 {
-	(void)state;
 	uint64_t s = 1;
 
 	for (int round = 0; round < ROUNDS; round++) {
@@ -344,7 +343,6 @@ static void test_shapes(void **state)
 // One region to three, also at both ends.
 static void test_few(void **state)
 {
-	(void)state;
 	static const uint64_t edges[] = {0,          1,          0x0a000000, 0x0a000001,
 					 0x0b000000, 0xfffffffe, 0xffffffff, 1ull << 32};
 	uint64_t s = 2;
@@ -370,7 +368,6 @@ static void test_few(void **state)
 // Three regions with three rows are not T4_ONE.
 static void test_three_rows(void **state)
 {
-	(void)state;
 	uint64_t s = 3;
 	struct regions r = {0};
 
@@ -383,7 +380,6 @@ static void test_three_rows(void **state)
 // Each address of a /16 has another row than its neighbours: of few rows, 300, and 70,000.
 static void test_full_slot(void **state)
 {
-	(void)state;
 	static const unsigned rows[] = {2, 3, 300, 70000};
 	uint64_t s = 4;
 
@@ -400,7 +396,6 @@ static void test_full_slot(void **state)
 
 static void test_70000_rows(void **state)
 {
-	(void)state;
 	uint64_t s = 5;
 
 	for (uint32_t step = 1; step <= 60000; step = step * 7 + 3) {
@@ -422,7 +417,6 @@ static void test_70000_rows(void **state)
 // elsewhere.
 static void test_only_hosts(void **state)
 {
-	(void)state;
 	uint64_t s = 6;
 
 	for (uint32_t n = 3; n <= 30000; n *= 100) {
@@ -448,7 +442,6 @@ static void test_only_hosts(void **state)
 // Hosts in a prefix and outside: no single row is around them.
 static void test_hosts_and_prefix(void **state)
 {
-	(void)state;
 	uint64_t s = 7;
 	struct ranges l = {0};
 	struct regions r;
@@ -471,7 +464,6 @@ static void test_hosts_and_prefix(void **state)
 // Hosts whose rows do not fit into a line stay in the table.
 static void test_hosts_of_large_rows(void **state)
 {
-	(void)state;
 	uint64_t s = 8;
 	struct regions r = {0};
 	struct tables t;
@@ -490,7 +482,6 @@ static void test_hosts_of_large_rows(void **state)
 // Some hosts have no place, also neighbours: they are under the lines, in spans like all others.
 static void test_seeds(void **state)
 {
-	(void)state;
 	uint64_t s = 9;
 
 	for (unsigned seed = 0; seed < 20; seed++) {
@@ -587,7 +578,6 @@ static const struct bound bounds[] = {
 
 static void test_depth(void **state)
 {
-	(void)state;
 	uint64_t s = 10;
 
 	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
@@ -619,7 +609,6 @@ static void test_depth(void **state)
 // A million hosts, of one row or of many: under 12 bytes each, one access.
 static void test_many_hosts(void **state)
 {
-	(void)state;
 	uint64_t s = 11;
 
 	for (unsigned sets = 1; sets <= 12; sets += 11) {
@@ -650,7 +639,6 @@ static void test_many_hosts(void **state)
 
 static void test_same_again(void **state)
 {
-	(void)state;
 	uint64_t s = 12;
 	struct regions r = runs(&s, 5000, 1, 0, 2);
 	struct tables a = chosen(&r), b = chosen(&r);
@@ -665,7 +653,6 @@ static void test_same_again(void **state)
 
 static void test_too_large(void **state)
 {
-	(void)state;
 	uint64_t s = 13;
 	struct regions r = prefixes(&s, 100, 8, 32, 0, 1), hosts = runs(&s, 100, 1, 0, 1);
 	struct tables t = {.n = TABLES_BYTES_MAX - 100}; // as if others had taken the rest

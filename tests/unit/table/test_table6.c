@@ -257,7 +257,6 @@ static unsigned length_mixed(uint64_t *s)
 
 static unsigned length_host(uint64_t *s)
 {
-	(void)s;
 	return 128;
 }
 
@@ -285,7 +284,6 @@ static policy_row random_rows(uint64_t *s)
 // /64 or /112.
 static void test_random(void **state)
 {
-	(void)state;
 	static const uint8_t within[] = {0, 0, 16, 32, 48, 60, 64, 64, 72, 112, 120};
 	uint64_t s = 1;
 
@@ -313,7 +311,6 @@ static void test_random(void **state)
 // All prefixes that contain one address, or whose complement does: the deepest way there is.
 static void test_nested(void **state)
 {
-	(void)state;
 	uint64_t s = 2;
 
 	for (int round = 0; round < ROUNDS / 10; round++) {
@@ -343,7 +340,6 @@ static unsigned log2_up(unsigned n)
 // Clusters within clusters, so that each table of cells leaves all edges but one in one cell.
 static void test_clusters(void **state)
 {
-	(void)state;
 	uint64_t s = 3;
 
 	for (unsigned edges = 3; edges < 9; edges++) {
@@ -363,7 +359,6 @@ static void test_clusters(void **state)
 // Regions that begin or end at the first and last addresses, and at those of words.
 static void test_ends(void **state)
 {
-	(void)state;
 	static const uint64_t word[] = {0, 1, 2, ~0ull, ~0ull - 1, 1ull << 63, (1ull << 63) - 1};
 	uint64_t s = 4;
 
@@ -380,7 +375,6 @@ static void test_ends(void **state)
 
 static void test_one_row(void **state)
 {
-	(void)state;
 	struct regions r = {0};
 	struct tables t = {0};
 	uint64_t s = 5;
@@ -399,7 +393,6 @@ static void test_one_row(void **state)
 // More rows or nodes than the narrow kind holds; the other one takes over at the edge.
 static void test_kinds(void **state)
 {
-	(void)state;
 	uint64_t s = 6;
 
 	for (policy_row rows = 254; rows <= 257; rows++) {
@@ -435,7 +428,6 @@ static void test_kinds(void **state)
 // Edges at multiples of 2^112 need no node; programs find one all the same.
 static void test_no_node(void **state)
 {
-	(void)state;
 	struct regions r = {0};
 	uint64_t s = 11;
 
@@ -490,7 +482,6 @@ static struct figures measure(const char *what, size_t n, struct regions r, uint
 
 static void test_sizes(void **state)
 {
-	(void)state;
 	uint64_t s = 7;
 	struct figures f;
 
@@ -510,7 +501,6 @@ static void test_sizes(void **state)
 
 static void test_no_room(void **state)
 {
-	(void)state;
 	uint64_t s = 8;
 	struct regions r = set_regions(1000, length_any, 3, &s);
 	struct table6_nodes nodes;
@@ -532,7 +522,6 @@ static void test_no_room(void **state)
 // Whatever the bytes are, nothing outside of the tables is read; the sanitizers watch.
 static void test_damage(void **state)
 {
-	(void)state;
 	uint64_t s = 9;
 
 	for (int round = 0; round < ROUNDS; round++) {
@@ -561,7 +550,6 @@ static void test_damage(void **state)
 // The same input gives the same bytes; another seed other lines and the same answers.
 static void test_seed(void **state)
 {
-	(void)state;
 	uint64_t s = 10;
 	struct regions r = set_regions(5000, length_host, 3, &s);
 	struct tables t[3] = {0};

@@ -172,7 +172,6 @@ static struct wanted some_service(uint64_t *random)
 
 static void test_random(void **state)
 {
-	(void)state;
 	size_t found = 0, elsewhere = 0, absent = 0;
 	uint64_t random = 3;
 
@@ -222,7 +221,6 @@ static bool fits(const struct wanted *w)
 
 static void test_which_fit(void **state)
 {
-	(void)state;
 	assert_true(FITS(.n4 = 1, .len4 = 32, .ranges = 1, .protos = 1));
 	assert_true(FITS(.n6 = 1, .len4 = 32, .ranges = 1, .protos = 2));
 	assert_true(FITS(.n4 = 100, .n6 = 28, .len4 = 32, .ranges = 1, .protos = 3));
@@ -236,7 +234,6 @@ static void test_which_fit(void **state)
 
 static void test_excluded_address(void **state)
 {
-	(void)state;
 	struct made m = begin(1);
 
 	add(&m, &(struct wanted){.n4 = 2, .len4 = 32, .ranges = 1, .protos = 1});
@@ -248,7 +245,6 @@ static void test_excluded_address(void **state)
 
 static void test_no_service(void **state)
 {
-	(void)state;
 	const struct packet p = {address4(0x0a000000), 80, 6};
 	struct made m = begin(1);
 	struct tables t = {0};
@@ -266,7 +262,6 @@ static void test_no_service(void **state)
 // megabytes.
 static void test_many(void **state)
 {
-	(void)state;
 	struct made m = begin(40);
 	struct packet last4 = {.proto = 6}, last6 = last4, beyond = last4;
 	struct tables t = {0};
@@ -293,7 +288,6 @@ static void test_many(void **state)
 // Each place of a line: the name alone is found there, and none that differs in a bit.
 static void test_every_bit(void **state)
 {
-	(void)state;
 	const __u64 name = vip_name4(0xc0000201, 0x0601bb);
 	__u64 addr6[2] = {0x0123456789abcdef, 0xfedcba9876543210};
 
