@@ -266,7 +266,6 @@ static int save(void *ctx, uint64_t *ret_entries, struct err *err)
 	struct feed_job *job = ctx;
 	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
 
-	(void)ret_entries;
 	unlink(path);
 	return feed_save(job->part->agent->instance, &job->coming, err);
 }
@@ -275,7 +274,6 @@ static void on_kept(void *ctx, int code, uint64_t none, const struct err *err)
 {
 	struct feed_job *job = ctx;
 
-	(void)none;
 	job->worker = NULL;
 	if (code) {
 		refuse_text(job, err);
@@ -435,8 +433,6 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 	struct fetch_request request;
 	struct err err = {0};
 
-	(void)fd;
-	(void)what;
 	if (job->fetch || job->worker || job->child)
 		return;
 	read_copy(job);
@@ -484,14 +480,9 @@ static void set_url(struct feed_job *job, const struct policy_url *url)
 	free_url(&old);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return !strcmp(a ? a : "", b ? b : "");
-}
-
 static bool same_url(const struct policy_url *a, const struct policy_url *b)
 {
-	return same_text(a->sha256, b->sha256) && same_text(a->ca, b->ca) &&
+	return text_same(a->sha256, b->sha256) && text_same(a->ca, b->ca) &&
 	       a->every_ms == b->every_ms && a->min == b->min && a->lax == b->lax &&
 	       a->wide == b->wide;
 }
@@ -684,7 +675,6 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 // which applies it again.
 static int reload(struct agent *a, struct err *err)
 {
-	(void)err;
 	vec_each (&a->feeds->jobs, job) {
 		if (!(*job)->list.list && !(*job)->problem.text[0])
 			continue;

@@ -17,6 +17,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/base/time.h"
 
 #define GROUPS_MAX 65536
 
@@ -62,12 +63,8 @@ bool notify_send(const char *fmt, ...)
 
 void notify_reloading(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
-		    (unsigned long long)now.tv_sec * 1000000 +
-			    (unsigned long long)now.tv_nsec / 1000);
+		    (unsigned long long)time_us(CLOCK_MONOTONIC));
 }
 
 static bool read_env(const char *name, uint64_t *ret)

@@ -10,6 +10,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 #include "ctl/net/loop.h"
 
 #define LOCKED_FIRST_MS    20
@@ -20,10 +21,7 @@
 
 uint64_t agent_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return time_ms(CLOCK_MONOTONIC);
 }
 
 static uint64_t pause_ms(unsigned failures, uint64_t first, uint64_t most)
@@ -76,8 +74,6 @@ static void on_time(evutil_socket_t fd, short what, void *task)
 	struct err err = {0};
 	int code;
 
-	(void)fd;
-	(void)what;
 	loop_span_name(t->what);
 	t->due_ms = 0;
 	code = t->run(t->ctx, &err);

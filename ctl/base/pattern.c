@@ -14,6 +14,7 @@
 
 #include "ctl/base/library.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 
 #define STEPS_MAX   100000 // also of the ways that PCRE2 counts itself
 #define STEP_BYTES  16     // as many bytes skipped cost a step
@@ -126,14 +127,6 @@ void pattern_free(struct pattern *p)
 
 // ---- match --------------------------------------------------------------------------------------
 
-static uint64_t processor_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 // Before each item of the pattern is tried at a byte.
 static int on_step(pcre2_callout_block *step, void *effort)
 {
@@ -142,14 +135,15 @@ static int on_step(pcre2_callout_block *step, void *effort)
 
 	e->steps += 1 + (at > e->at ? at - e->at : e->at - at) / STEP_BYTES;
 	e->at = at;
-	if (e->steps > STEPS_MAX || (!(++e->turns % TIME_EACH) && processor_ns() > e->until_ns))
+	if (e->steps > STEPS_MAX ||
+	    (!(++e->turns % TIME_EACH) && time_ns(CLOCK_THREAD_CPUTIME_ID) > e->until_ns))
 		return PCRE2_ERROR_CALLOUT;
 	return 0;
 }
 
 enum pattern_result pattern_match(const struct pattern *p, const char *text, size_t len)
 {
-	struct effort effort = {.until_ns = processor_ns() + TIME_MAX_NS};
+	struct effort effort = {.until_ns = time_ns(CLOCK_THREAD_CPUTIME_ID) + TIME_MAX_NS};
 	pcre2_match_data *data = pcre2.match_data_create(1, NULL);
 	int code;
 

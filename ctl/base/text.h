@@ -3,8 +3,10 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "ctl/base/mem.h"
 
@@ -24,6 +26,12 @@ const char *text_get(const struct text *t);
 char *text_take(struct text *t);
 void text_free(struct text *t);
 #define CLEANUP_TEXT CLEANUP(text_free)
+
+// Whether two texts are equal; none, NULL, is equal to an empty one.
+static inline bool text_same(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
 
 // Bytes of the UTF-8 code point that s[0..len) starts with, 1 to 4; 0 when it starts with none
 // (RFC 3629: no overlong forms, no surrogates).

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/identities.h"
@@ -25,10 +26,7 @@ void culprits_free(struct culprits *c)
 
 static uint64_t seconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec + 1; // never 0
+	return time_s(CLOCK_MONOTONIC) + 1; // never 0
 }
 
 static void read_rules(struct culprits *c)

@@ -8,6 +8,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/base/time.h"
 #include "ctl/cmd/agent_problems.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
@@ -76,17 +77,16 @@ static int sample_once(struct status *s, struct err *err)
 static int sample(struct status *s, struct err *err)
 {
 	const struct timespec pause = {.tv_nsec = SAMPLE_MS * 1000000};
-	struct timespec a, b;
+	uint64_t began_ns;
 	int code;
 
 	unseen_choose(s->instance, &s->devices, &s->unseen);
 	unseen_look(s->instance, &s->unseen);
-	clock_gettime(CLOCK_MONOTONIC, &a);
+	began_ns = time_ns(CLOCK_MONOTONIC);
 	if ((code = counters_read(s->instance, s->before, err)))
 		return code;
 	nanosleep(&pause, NULL);
-	clock_gettime(CLOCK_MONOTONIC, &b);
-	s->seconds = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
+	s->seconds = (double)(time_ns(CLOCK_MONOTONIC) - began_ns) / 1e9;
 	if ((code = counters_read(s->instance, s->after, err)))
 		return code;
 	unseen_look(s->instance, &s->unseen);

@@ -9,6 +9,7 @@
 
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/base/time.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/answered.h"
 #include "ctl/control/revisions.h"
@@ -62,11 +63,8 @@ bool status_is_overdue(uint64_t last_s, uint64_t every_s, uint64_t now_s)
 
 uint64_t status_since_boot_s(uint64_t at_s, uint64_t now_s)
 {
-	struct timespec up;
-	uint64_t boot_s;
+	uint64_t up_s = time_s(CLOCK_BOOTTIME), boot_s = now_s > up_s ? now_s - up_s : 0;
 
-	clock_gettime(CLOCK_BOOTTIME, &up);
-	boot_s = now_s > (uint64_t)up.tv_sec ? now_s - (uint64_t)up.tv_sec : 0;
 	return at_s > boot_s ? at_s : boot_s;
 }
 

@@ -11,6 +11,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/base/time.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/culprits.h"
 #include "ctl/cmd/packet_text.h"
@@ -22,7 +23,6 @@ static volatile sig_atomic_t stop;
 
 static void on_signal(int number)
 {
-	(void)number;
 	stop = 1;
 }
 
@@ -40,11 +40,7 @@ static void watch_free(struct watch *w)
 
 static uint64_t wall_s_of(uint64_t monotonic_ns)
 {
-	struct timespec wall, mono;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	return (uint64_t)wall.tv_sec - ((uint64_t)mono.tv_sec - monotonic_ns / 1000000000u);
+	return time_s(CLOCK_REALTIME) - (time_s(CLOCK_MONOTONIC) - monotonic_ns / 1000000000u);
 }
 
 // Adds the rule that dropped or logged the packet.

@@ -11,16 +11,14 @@
 #include "ctl/base/json.h"
 #include "ctl/base/json_write.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 #include "ctl/datapath/bpffs.h"
 
 #define RECORDS_MAX (16u << 20)
 
 uint64_t health_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return time_ms(CLOCK_BOOTTIME);
 }
 
 static char *path_of(const char *instance)

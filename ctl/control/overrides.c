@@ -12,6 +12,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
+#include "ctl/base/time.h"
 #include "ctl/datapath/bpffs.h"
 
 #define DRAINS_MAX (16u << 20)
@@ -177,15 +178,6 @@ static void keep_named(struct overrides *overrides, const struct lb_state *b, ui
 	overrides->n = kept;
 }
 
-// time() may be a tick late, and then misses an override that has expired just now.
-static uint64_t wall_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec;
-}
-
 int overrides_forget_unnamed(const char *instance, const struct lb_state *b, struct err *err)
 {
 	CLEANUP_VEC struct overrides overrides = {0};
@@ -194,6 +186,6 @@ int overrides_forget_unnamed(const char *instance, const struct lb_state *b, str
 
 	if (code)
 		return code;
-	keep_named(&overrides, b, wall_s());
+	keep_named(&overrides, b, time_s(CLOCK_REALTIME));
 	return overrides.n < before ? overrides_write(instance, &overrides, err) : 0;
 }

@@ -16,6 +16,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"
+#include "ctl/base/time.h"
 #include "ctl/control/kept.h"
 #include "ctl/control/known.h"
 #include "ctl/datapath/bpffs.h"
@@ -223,14 +224,6 @@ static char *stamps_of(const char *folder)
 	return text_take(&t);
 }
 
-static uint64_t boot_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec;
-}
-
 int revisions_check_changed(const char *instance, const char *id, struct err *err)
 {
 	CLEANUP_FREE char *folder = record_of(instance, id);
@@ -241,13 +234,14 @@ int revisions_check_changed(const char *instance, const char *id, struct err *er
 	const char *last = json_get_string(kept, "stamps");
 	int code;
 
-	if (last && !strcmp(last, stamps) && boot_s() - json_get_u64(kept, "at_s") < CHECK_AGAIN_S)
+	if (last && !strcmp(last, stamps) &&
+	    time_s(CLOCK_BOOTTIME) - json_get_u64(kept, "at_s") < CHECK_AGAIN_S)
 		return 0;
 	if ((code = revisions_check(instance, id, err)))
 		return code;
 	j = json_object();
 	json_set(j, "stamps", json_string(stamps));
-	json_set(j, "at_s", json_u64(boot_s()));
+	json_set(j, "at_s", json_u64(time_s(CLOCK_BOOTTIME)));
 	kept_write(path, 0, j);
 	return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 #include "ctl/control/kept.h"
 #include "ctl/datapath/attach_query.h"
 #include "ctl/datapath/bpffs.h"
@@ -122,15 +123,7 @@ void unseen_look(const struct instance *i, struct unseen_watch *w)
 
 // ---- looks of former commands -------------------------------------------------------------------
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-// Returns when the look was, on the clock of now_ms(); 0: no look is kept.
+// Returns when the look was, on the clock of time_ms(CLOCK_BOOTTIME); 0: no look is kept.
 static uint64_t read_kept(const char *path, uint32_t progs_id, struct unseen_watch *ret)
 {
 	CLEANUP_JSON struct json *j = kept_read(path, progs_id);
@@ -179,7 +172,7 @@ void unseen_look_kept(const struct instance *i, const struct devices *devices,
 		      struct unseen_watch *ret)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/%s/unseen", WEIR_RUN_FOLDER, i->name);
-	uint64_t now = now_ms(), before;
+	uint64_t now = time_ms(CLOCK_BOOTTIME), before;
 	struct unseen_counts c;
 
 	unseen_choose(i, devices, ret);

@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 #include "xdp/clock.skel.h"
 
 #define NSEC_PER_SEC 1000000000u
@@ -42,16 +43,14 @@ uint32_t clock_hz(void)
 int clock_read(int prog_fd, struct clock *ret, struct err *err)
 {
 	uint64_t jiffies = 0;
-	struct timespec wall;
 	// For this type of program the kernel writes the context back into ctx_in.
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &jiffies, .ctx_size_in = sizeof(jiffies));
 
 	if (bpf_prog_test_run_opts(prog_fd, &opts))
 		return err_system(err, errno, "cannot read the kernel's clock");
-	clock_gettime(CLOCK_REALTIME, &wall);
 	*ret = (struct clock){
 		.jiffies = jiffies,
-		.wall_ms = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000,
+		.wall_ms = time_ms(CLOCK_REALTIME),
 		.hz = clock_hz(),
 	};
 	return 0;

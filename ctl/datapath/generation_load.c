@@ -14,6 +14,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/time.h"
 #include "ctl/datapath/lb_load.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/markers.h"
@@ -230,14 +231,6 @@ static int fill_devices(const struct generation *g, const struct generation_opti
 	return 0;
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static struct program_cost cost_of(const struct policy_bpf *skel, const struct generation *g,
 				   enum generation_program program)
 {
@@ -345,7 +338,7 @@ int generation_load(const struct instance *i, const struct image *image,
 	CLEANUP_FREE char *previous =
 		i && options->previous ? generation_folder(i->folder, options->previous) : NULL;
 	struct generation_cost cost = {0};
-	uint64_t begin_us = now_us();
+	uint64_t begin_us = time_us(CLOCK_MONOTONIC);
 	int code = attempt_either(&a, i, image, options, previous, &cost, err);
 
 	if (code)
@@ -354,7 +347,7 @@ int generation_load(const struct instance *i, const struct image *image,
 	    (code = fill_all(i, g, image, options, previous, err)))
 		return code;
 	read_cost(a.skel, g, image, &cost);
-	cost.load_us = now_us() - begin_us;
+	cost.load_us = time_us(CLOCK_MONOTONIC) - begin_us;
 	if (ret_cost)
 		*ret_cost = cost;
 	*ret = TAKE_PTR(g);

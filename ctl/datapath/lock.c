@@ -21,6 +21,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 #include "ctl/datapath/bpffs.h"
 
 #define LOCK_WAIT_MS 10000 // since the lock last changed hands
@@ -138,17 +139,8 @@ static int holder_is(const struct lock *l, const char *instance, struct err *err
 	return -EAGAIN;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void on_tick(int number)
 {
-	(void)number;
 }
 
 // A signal each LOCK_TICK_MS, so that a blocking flock() returns to look at the time.
@@ -194,7 +186,7 @@ static bool same_holder(const struct lock *l, struct timespec *last)
 static int wait_for(const struct lock *l, int how, unsigned wait_ms, bool renewed,
 		    const char *instance, struct err *err)
 {
-	uint64_t until = now_ms() + wait_ms;
+	uint64_t until = time_ms(CLOCK_MONOTONIC) + wait_ms;
 	struct timespec holder = {0};
 
 	same_holder(l, &holder);
@@ -202,8 +194,8 @@ static int wait_for(const struct lock *l, int how, unsigned wait_ms, bool renewe
 		if (errno != EINTR)
 			return err_system(err, errno, "cannot lock instance '%s'", instance);
 		if (renewed && !same_holder(l, &holder))
-			until = now_ms() + wait_ms;
-		if (now_ms() >= until)
+			until = time_ms(CLOCK_MONOTONIC) + wait_ms;
+		if (time_ms(CLOCK_MONOTONIC) >= until)
 			return holder_is(l, instance, err);
 	}
 	return 0;

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "ctl/base/time.h"
 #include "ctl/net/dns_parts.h"
 
 enum {
@@ -59,14 +60,6 @@ struct dns_resolver {
 	int64_t deadline_ms;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int error_of(int status)
 {
 	switch (status) {
@@ -93,7 +86,6 @@ static void on_answer(void *arg, int status, int timeouts, unsigned char *messag
 	int error = status ? error_of(status)
 			   : dns_message_read(message, (size_t)len, l->asked, q->type, &l->found);
 
-	(void)timeouts;
 	l->waiting--;
 	// A server did answer before, with an error: that is the news.
 	if (q->again && (error == -ECONNREFUSED || error == -ETIMEDOUT))
@@ -294,7 +286,7 @@ static int64_t channel_patience_ms(ares_channel channel, int64_t most_ms)
 // How long c-ares can wait for an answer, at most until the deadline.
 static int64_t patience_ms(const struct dns_resolver *r)
 {
-	int64_t left = r->deadline_ms - now_ms();
+	int64_t left = r->deadline_ms - (int64_t)time_ms(CLOCK_MONOTONIC);
 
 	left = left < 0 ? 0 : left < WAIT_MS_MAX ? left : WAIT_MS_MAX;
 	return channel_patience_ms(r->stubborn, channel_patience_ms(r->plain, left));
@@ -339,7 +331,7 @@ static void give_up(struct dns_resolver *r)
 bool dns_resolver_step(struct dns_resolver *r, int64_t *ret_ms)
 {
 	wait_and_process(r, 0);
-	if (!fill_window(r) || now_ms() >= r->deadline_ms) {
+	if (!fill_window(r) || (int64_t)time_ms(CLOCK_MONOTONIC) >= r->deadline_ms) {
 		give_up(r);
 		return false;
 	}
@@ -451,7 +443,7 @@ static int resolver_open(const struct dns_options *options, struct dns_resolver 
 	unsigned timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
 	int try_ms = try_ms_of(timeout_ms), code;
 
-	r->deadline_ms = now_ms() + timeout_ms;
+	r->deadline_ms = (int64_t)time_ms(CLOCK_MONOTONIC) + timeout_ms;
 	r->sockets = epoll_create1(EPOLL_CLOEXEC);
 	if (r->sockets < 0)
 		return err_system(err, errno, "cannot start the resolver");

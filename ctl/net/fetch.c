@@ -17,6 +17,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/progress.h"
 #include "ctl/base/text.h"
+#include "ctl/base/time.h"
 #include "ctl/net/crypto.h"
 #include "ctl/net/curl_calls.h"
 #include "ctl/net/curl_loop.h"
@@ -85,14 +86,6 @@ int fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST], struct er
 	return 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void fetch_free(struct fetch *f)
 {
 	dns_ask_stop(f->ask);
@@ -140,7 +133,6 @@ static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockad
 	struct fetch *f = ctx;
 	struct addr addr = address_of(&to->addr);
 
-	(void)purpose;
 	if (f->hosts.proxy || nearness_of(&addr) <= f->may)
 		return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 	f->denied = addr;
@@ -301,7 +293,7 @@ static bool is_https(const char *url)
 
 static int64_t left_ms(const struct fetch *f)
 {
-	int64_t left = f->deadline_ms - now_ms();
+	int64_t left = f->deadline_ms - (int64_t)time_ms(CLOCK_MONOTONIC);
 
 	return left > 1 ? left : 1;
 }
@@ -311,9 +303,6 @@ static void on_done(void *ctx, CURL *easy, CURLcode code);
 // Called before libcurl would resolve a name.
 static int refuse_to_resolve(void *resolver, void *reserved, void *ctx)
 {
-	(void)resolver;
-	(void)reserved;
-	(void)ctx;
 	return 1;
 }
 
@@ -420,7 +409,6 @@ static void on_done(void *ctx, CURL *easy, CURLcode code)
 	struct fetch *f = ctx;
 	const char *to = redirect_of(f, code);
 
-	(void)easy;
 	if (to && !follow(f, to))
 		return;
 	if (!to)
@@ -491,8 +479,8 @@ int fetch_start(struct curl_loop *loop, const struct fetch_request *r, fetch_don
 			    .dns = r->dns,
 			    .may = NEAR_HOST, // the URL is the user's
 			    .has_copy = r->etag || r->modified,
-			    .deadline_ms =
-				    now_ms() + (r->timeout_ms ? r->timeout_ms : FETCH_TIMEOUT_MS),
+			    .deadline_ms = (int64_t)time_ms(CLOCK_MONOTONIC) +
+					   (r->timeout_ms ? r->timeout_ms : FETCH_TIMEOUT_MS),
 			    .done = done,
 			    .ctx = ctx};
 	if (!f->easy)
@@ -528,11 +516,9 @@ struct waiting {
 static void on_patience(evutil_socket_t fd, short what, void *ctx)
 {
 	struct all *all = ctx;
-	int s = (int)((now_ms() - all->since_ms + 500) / 1000);
+	int s = (int)(((int64_t)time_ms(CLOCK_MONOTONIC) - all->since_ms + 500) / 1000);
 	size_t first = 0;
 
-	(void)fd;
-	(void)what;
 	while (all->waiting[first].ended)
 		first++;
 	if (all->left > 1)
@@ -576,7 +562,7 @@ static int fetch_on(struct event_base *base, struct curl_loop *loop,
 			  .requests = requests,
 			  .waiting = waiting,
 			  .left = n,
-			  .since_ms = now_ms()};
+			  .since_ms = (int64_t)time_ms(CLOCK_MONOTONIC)};
 
 	for (size_t i = 0; i < n; i++) {
 		struct fetch *f;

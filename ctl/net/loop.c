@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 
 #define CLEARLY_NS 100000 // besides a tenth: the least growth that is reported
 
@@ -28,20 +29,12 @@ static struct {
 
 // ---- the meter ----------------------------------------------------------------------------------
 
-static uint64_t processor_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 struct loop_span loop_span_begin(const char *name)
 {
 	if (meter.running)
 		return (struct loop_span){0};
 	meter.running = name;
-	return (struct loop_span){.name = name, .began_ns = processor_ns()};
+	return (struct loop_span){.name = name, .began_ns = time_ns(CLOCK_THREAD_CPUTIME_ID)};
 }
 
 void loop_span_name(const char *name)
@@ -56,7 +49,7 @@ void loop_span_end(struct loop_span *s)
 
 	if (!s->name)
 		return;
-	took_ns = processor_ns() - s->began_ns;
+	took_ns = time_ns(CLOCK_THREAD_CPUTIME_ID) - s->began_ns;
 	if (took_ns > meter.longest_ns) {
 		meter.longest_ns = took_ns;
 		meter.longest = (struct loop_longest){.name = meter.running, .us = took_ns / 1000};

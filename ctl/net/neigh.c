@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "ctl/base/time.h"
 #include "ctl/base/vec.h"
 #include "ctl/net/attribute.h"
 #include "ctl/net/netlink.h"
@@ -198,14 +199,6 @@ static bool any_waits(const struct neigh *wanted, size_t n)
 	return false;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void sleep_ms(uint64_t ms)
 {
 	const struct timespec time = {.tv_sec = (time_t)(ms / 1000),
@@ -223,10 +216,10 @@ int neigh_resolve(struct neigh *wanted, size_t n, uint32_t wait_ms, struct err *
 		wanted[i] = (struct neigh){.ifindex = wanted[i].ifindex, .addr = wanted[i].addr};
 	if ((code = read_states(wanted, n, err)) || (code = ask_all(wanted, n, err)))
 		return code;
-	end = now_ms() + wait_ms;
+	end = time_ms(CLOCK_MONOTONIC) + wait_ms;
 	// Once more after asking, also without time to wait: who failed before is asked again.
 	while (!(code = read_states(wanted, n, err)) && any_waits(wanted, n) &&
-	       (now = now_ms()) < end) {
+	       (now = time_ms(CLOCK_MONOTONIC)) < end) {
 		sleep_ms(step < end - now ? step : end - now);
 		step = step * 2 < POLL_MAX_MS ? step * 2 : POLL_MAX_MS;
 	}

@@ -4,10 +4,7 @@
 
 #include <string.h>
 
-static bool same_text(const char *a, const char *b)
-{
-	return !strcmp(a ? a : "", b ? b : "");
-}
+#include "ctl/base/text.h"
 
 static const struct ast_item *find(const struct policy_urls *urls, const struct ast_item *item)
 {
@@ -31,8 +28,8 @@ static void add(struct policy_urls *urls, const struct ast_item *item, struct di
 								 .min = item->min,
 								 .lax = item->lax,
 								 .wide = item->wide}}));
-	else if (diag && (!same_text(other->url->sha256, item->url->sha256) ||
-			  !same_text(other->url->ca, item->url->ca)))
+	else if (diag && (!text_same(other->url->sha256, item->url->sha256) ||
+			  !text_same(other->url->ca, item->url->ca)))
 		diag_error(diag, item->at, NULL, "'%.60s' has another sha256 or ca (%s)",
 			   item->word, diag_place(diag, other->at, false));
 }
