@@ -10,7 +10,6 @@ struct api_words {
 	VEC(char *) list; // ended by NULL
 };
 void api_words_free(struct api_words *w);
-#define CLEANUP_API_WORDS CLEANUP(api_words_free)
 
 // A path of the API and its command.
 struct api_route {

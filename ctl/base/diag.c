@@ -133,11 +133,6 @@ size_t diag_errors(const struct diag *d)
 	return d->counted[DIAG_ERROR];
 }
 
-size_t diag_warnings(const struct diag *d)
-{
-	return d->counted[DIAG_WARNING];
-}
-
 static void index_lines(struct diag_source *s)
 {
 	const char *text = s->file.text, *end = text + s->file.len, *at = text;

@@ -51,7 +51,6 @@ __attribute__((format(printf, 5, 6))) void diag_add(struct diag *d, enum diag_le
 #define diag_warning(d, at, hint, ...) diag_add(d, DIAG_WARNING, at, hint, __VA_ARGS__)
 
 size_t diag_errors(const struct diag *d);
-size_t diag_warnings(const struct diag *d);
 
 // "edge.weir:6" or, with column, "edge.weir:6:22", for messages that name a second place. Columns
 // count bytes from 1, a tab is one. Returned memory belongs to d.

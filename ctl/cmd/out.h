@@ -79,7 +79,7 @@ void out_cell_u64(struct out *o, const char *key, const char *column, uint64_t v
 void out_cell_as(struct out *o, const char *key, const char *column, const char *text,
 		 uint64_t value);
 // Colours the last cell, on a terminal.
-enum out_color { OUT_NO_COLOR, OUT_GREEN, OUT_RED, OUT_YELLOW };
+enum out_color { OUT_NO_COLOR, OUT_GREEN, OUT_RED };
 void out_tint(struct out *o, enum out_color color);
 void out_table_end(struct out *o);
 

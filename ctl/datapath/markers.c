@@ -33,7 +33,8 @@ void markers_address(struct markers *m, enum marker_number number, const char *m
 	m->at[number] = marker;
 }
 
-const char *markers_name(enum marker_number number)
+// "IFCLASS", "TABLES + 3"; until the next call.
+static const char *name_of(enum marker_number number)
 {
 	static const char *const names[MARK_TABLES] = {
 #define X(symbol) [MARK_##symbol] = #symbol,
@@ -122,7 +123,7 @@ static int replace(const char *program, struct bpf_insn *insn)
 	}
 	if (m && m->kind == MARKER_ADDRESS && !put_address(insn, m))
 		return 0;
-	return refuse(program, markers_name(number));
+	return refuse(program, name_of(number));
 }
 
 // Over nothing: the verifier removes it.
@@ -132,7 +133,7 @@ static int replace_jump(const char *program, struct bpf_insn *insn)
 	const struct marker *m = number < MARKERS ? &loading->markers->at[number] : NULL;
 
 	if (!m || m->kind != MARKER_NUMBER)
-		return refuse(program, number < MARKERS ? markers_name(number) : "of a jump");
+		return refuse(program, number < MARKERS ? name_of(number) : "of a jump");
 	*insn = (struct bpf_insn){
 		.code = BPF_JMP | BPF_JA,
 		.off = m->value == MARKER_JUMP_VALUE((uint32_t)insn->imm) ? insn->off : 0,
@@ -145,7 +146,7 @@ static int replace_order(const char *program, struct bpf_insn *insn)
 	const struct marker *m = &loading->markers->at[MARK_REORDERS];
 
 	if (m->kind != MARKER_NUMBER)
-		return refuse(program, markers_name(MARK_REORDERS));
+		return refuse(program, name_of(MARK_REORDERS));
 	if (m->value)
 		insn->imm = 0;
 	else
@@ -186,7 +187,6 @@ static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *o
 	size_t n = bpf_program__insn_cnt(program), found = 0;
 	const char *name = bpf_program__name(program);
 
-	(void)cookie;
 	if (!loading)
 		return -EINVAL; // loaded by something other than markers_load()
 	if (!opts->prog_btf_fd)
@@ -286,7 +286,7 @@ static uint64_t digest_of_names(void)
 	uint64_t digest = 0xcbf29ce484222325;
 
 	for (enum marker_number n = 0; n < MARKERS; n++)
-		for (const char *c = markers_name(n);; c++) {
+		for (const char *c = name_of(n);; c++) {
 			digest = (digest ^ (uint8_t)*c) * 0x100000001b3;
 			if (!*c)
 				break;

@@ -41,8 +41,6 @@ void markers_number(struct markers *m, enum marker_number number, uint64_t value
 // for the map when it is loaded.
 void markers_address(struct markers *m, enum marker_number number, const char *map,
 		     uint64_t offset);
-// "IFCLASS", "TABLES + 3"; until the next call.
-const char *markers_name(enum marker_number number);
 
 // The object, ready to be prepared; NULL with errno set. policy_bpf__destroy() frees it.
 struct policy_bpf *markers_open(void);

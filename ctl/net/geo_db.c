@@ -66,7 +66,8 @@ static char *next_place(const char **at)
 	return mem_strndup(begin, (size_t)(end - begin));
 }
 
-int geo_db_files(struct geo_paths *ret, struct err *err)
+// The files that geo_find opens. The caller frees them.
+static int find_files(struct geo_paths *ret, struct err *err)
 {
 	const char *at = NULL;
 
@@ -159,7 +160,7 @@ static int find_kind(const struct geo_paths *paths, enum geo_kind kind, const st
 int geo_find(const struct geo *wanted, size_t n, struct geo_ranges *ret, struct err *err)
 {
 	CLEANUP(geo_paths_free) struct geo_paths paths = {0};
-	int code = geo_db_files(&paths, err);
+	int code = find_files(&paths, err);
 
 	for (enum geo_kind kind = GEO_COUNTRY; kind <= GEO_ASN; kind++)
 		code = code ? code : find_kind(&paths, kind, wanted, n, ret, err);

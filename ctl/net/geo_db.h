@@ -20,12 +20,11 @@ struct geo_ranges {
 // and in a folder by name, is used.
 void geo_db_use(const char *paths);
 const char *geo_db_used(void); // what it was called with
-// The files that geo_find would open. The caller frees them.
 struct geo_paths {
 	VEC(char *) paths;
 };
-int geo_db_files(struct geo_paths *ret, struct err *err);
-// Paths and patterns to watch: of these files, and of those that a folder may get.
+// Paths and patterns to watch: of the files that geo_find opens, and of those that a folder may
+// get.
 void geo_db_patterns(struct geo_paths *ret);
 void geo_paths_free(struct geo_paths *paths);
 

@@ -13,6 +13,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/time.h"
 #include "ctl/net/loop.h"
 #include "ctl/net/probe_parts.h"
 
@@ -31,14 +32,6 @@ static const struct probe_form *form_of(const struct probe *p)
 	return &probe_exec;
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 // ---- results ------------------------------------------------------------------------------------
 
 static void tell_soon(struct probe *p)
@@ -46,7 +39,7 @@ static void tell_soon(struct probe *p)
 	static const struct timeval at_once = {0};
 
 	p->ended = true;
-	p->result.took_us = (uint32_t)(now_us() - p->began_us);
+	p->result.took_us = (uint32_t)(time_us(CLOCK_MONOTONIC) - p->began_us);
 	form_of(p)->stop(p);
 	evtimer_add(p->timer, &at_once);
 }
@@ -89,7 +82,8 @@ int probe_fail_errno(struct probe *p, int code)
 			  words + 1);
 }
 
-void probe_fail_time(struct probe *p)
+// "no answer within 1 s".
+static void fail_time(struct probe *p)
 {
 	num_text time;
 
@@ -101,10 +95,8 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 	struct probe *p = ctx;
 	struct probe_result result;
 
-	(void)fd;
-	(void)what;
 	if (!p->ended) {
-		probe_fail_time(p);
+		fail_time(p);
 		return;
 	}
 	result = p->result;
@@ -233,7 +225,7 @@ void probe_restart_clock(struct probe *p)
 	struct timeval limit = {.tv_sec = p->spec.timeout_ms / 1000,
 				.tv_usec = p->spec.timeout_ms % 1000 * 1000};
 
-	p->began_us = now_us();
+	p->began_us = time_us(CLOCK_MONOTONIC);
 	evtimer_add(p->timer, &limit);
 }
 
@@ -252,11 +244,6 @@ void probe_stop(struct probe *p)
 		form_of(p)->stop(p);
 	p->runs = p->ended = false;
 	event_del(p->timer);
-}
-
-bool probe_runs(const struct probe *p)
-{
-	return p->runs;
 }
 
 void probe_free(struct probe *p)

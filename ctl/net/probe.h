@@ -68,4 +68,3 @@ struct probe *probe_new(struct probes *all, const struct probe_spec *spec, probe
 void probe_free(struct probe *p);  // NULL is allowed
 void probe_start(struct probe *p); // it is not running
 void probe_stop(struct probe *p);
-bool probe_runs(const struct probe *p);

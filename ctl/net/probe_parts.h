@@ -66,8 +66,6 @@ void probe_pass(struct probe *p);
 __attribute__((format(printf, 2, 3))) int probe_fail(struct probe *p, const char *fmt, ...);
 // "connection refused": the error of a socket.
 int probe_fail_errno(struct probe *p, int code);
-// "no answer within 1 s".
-void probe_fail_time(struct probe *p);
 // Restarts `timeout_ms`, for a program that has waited.
 void probe_restart_clock(struct probe *p);
 

@@ -61,10 +61,8 @@ static void free_lists(struct ast *ast)
 	vec_free(&ast->fragments);
 }
 
-void ast_free(struct ast *ast)
+static void ast_free(struct ast *ast)
 {
-	if (!ast)
-		return;
 	free_rules(ast);
 	free_services(ast);
 	free_expects(ast);
@@ -82,7 +80,8 @@ void ast_free(struct ast *ast)
 
 void ast_cleanup(struct ast **ast)
 {
-	ast_free(*ast);
+	if (*ast)
+		ast_free(*ast);
 }
 
 void ast_replace_interfaces(struct ast *ast, const char *const *names, size_t n)

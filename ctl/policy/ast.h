@@ -302,7 +302,6 @@ struct ast {
 };
 
 struct ast *ast_new(void);
-void ast_free(struct ast *ast);
 void ast_cleanup(struct ast **ast);
 #define CLEANUP_AST CLEANUP(ast_cleanup)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The memory of an image, and the look-up of a packet in it.
+// The memory of an image, and what the short program does for each rule.
 #include "ctl/table/image.h"
 
 #include <arpa/inet.h>
@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include "common/counters.h"
-#include "common/table4.h"
-#include "common/table6.h"
+#include "common/matrix.h"
 #include "ctl/base/mem.h"
-#include "ctl/table/fields.h"
 
 void image_free(struct image *i)
 {
@@ -45,26 +43,6 @@ size_t image_bytes(const struct image *i)
 	       i->n_bucket_lines * sizeof(struct policy_bucket_line);
 }
 
-// ---- looking up ---------------------------------------------------------------------------------
-
-static uint64_t load64(const uint8_t *bytes)
-{
-	uint64_t n = 0;
-
-	for (int b = 0; b < 8; b++)
-		n = n << 8 | bytes[b];
-	return n;
-}
-
-static policy_row address_row(const struct image *i, enum table_side side, int family,
-			      const uint8_t *addr)
-{
-	if (family == 4)
-		return (policy_row)table4_row(&i->tables, side, (uint32_t)(load64(addr) >> 32),
-					      false);
-	return (policy_row)table6_row(&i->tables, side, load64(addr), load64(addr + 8), false);
-}
-
 policy_row image_field_row(const struct image *i, enum table_matrix matrix, enum policy_field field,
 			   uint32_t value)
 {
@@ -78,57 +56,6 @@ policy_row image_field_row(const struct image *i, enum table_matrix matrix, enum
 	if ((field == FIELD_SPORT || field == FIELD_DPORT) && value != POLICY_NO_PORT)
 		value = htons((uint16_t)value);
 	return matrix_cell(&i->tables, matrix, names[field], value);
-}
-
-static policy_row row_of(const struct image *i, enum table_matrix matrix, enum policy_field field,
-			 const struct image_packet *p)
-{
-	if (field == FIELD_SOURCE)
-		return address_row(i, SIDE_SOURCE, p->family, p->source);
-	if (field == FIELD_DESTINATION)
-		return address_row(i, matrix == MATRIX_MEMBERS ? SIDE_MEMBER : SIDE_DESTINATION,
-				   p->family, p->destination);
-	return image_field_row(i, matrix, field, p->index[field]);
-}
-
-static bool looked_up(const struct matrix_built *m, const struct image_packet *p, int field)
-{
-	return m->use[field] && (p->family || matrix_fields[field].frame);
-}
-
-// common/policy.h, FIELD_L4 and FIELD_ETHERTYPE.
-static bool matchable(const struct matrix_built *m, const struct image_packet *p)
-{
-	if (p->family && p->index[FIELD_L4] >= POLICY_L4_NEIGHBOUR)
-		return m->use[FIELD_L4];
-	return p->family || m->use[FIELD_ETHERTYPE];
-}
-
-bool image_match(const struct image *i, enum table_matrix matrix, const struct image_packet *p,
-		 uint64_t *ret_words)
-{
-	const struct matrix_built *m = &i->matrix[matrix];
-	size_t bits = matrix == MATRIX_RULES ? i->n_rules : i->n_services;
-
-	memset(ret_words, 0, m->words * sizeof(*ret_words));
-	if (!m->words || !matchable(m, p))
-		return true;
-	for (size_t n = 0; n < bits; n++)
-		ret_words[n / 64] |= 1ull << (n % 64);
-	for (int field = 0; field < POLICY_FIELDS; field++) {
-		policy_row number;
-		const __u64 *row;
-
-		if (!looked_up(m, p, field))
-			continue;
-		number = row_of(i, matrix, (enum policy_field)field, p);
-		row = matrix_row(&i->tables, matrix, number);
-		if (!number || !row)
-			return false;
-		for (uint32_t w = 0; w < m->words; w++)
-			ret_words[w] &= row[matrix_place(w, m->words)];
-	}
-	return true;
 }
 
 // ---- actions ------------------------------------------------------------------------------------

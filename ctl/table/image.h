@@ -53,19 +53,8 @@ size_t image_bytes(const struct image *i);
 // their rules ("r7: 0 3-5 64"). The image was compiled with keep_regions.
 void image_dump(const struct image *i, FILE *f);
 
-// Looks one packet up in the tables, with the readers of the datapath. index: by enum policy_field;
-// addresses in network order, family 4 or 6. Fills ret_words[words of the matrix]; false when a
-// look-up yields row 0.
-struct image_packet {
-	uint8_t family; // 4, 6, 0: not IP (only VLAN, IFACE and ETHERTYPE are looked up)
-	uint8_t source[16], destination[16];
-	// Within the field: port, fragment * 256 + proto, POLICY_L4_*, …
-	uint32_t index[POLICY_FIELDS];
-};
-bool image_match(const struct image *i, enum table_matrix matrix, const struct image_packet *p,
-		 uint64_t *ret_words);
-
-// The row of a value of a small field that the matrix uses; the value as in struct image_packet.
+// The row of a value of a small field that the matrix uses; the value within the field: port,
+// fragment * 256 + proto, POLICY_L4_*, …
 policy_row image_field_row(const struct image *i, enum table_matrix matrix, enum policy_field field,
 			   uint32_t value);
 

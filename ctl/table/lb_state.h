@@ -146,7 +146,7 @@ int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct di
 	    struct lb_state **ret);
 
 // The numbers that `b` uses and `running` (may be NULL) does not: pins that name them must be freed
-// first (ring_forget).
+// first.
 void lb_ids_new(const struct lb_state *b, const struct lb_state *running, struct lb_ids *ret);
 
 // The state of a member. Precedence: down by command, drain by command, the checks, the policy. A

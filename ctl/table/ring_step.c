@@ -179,18 +179,6 @@ size_t ring_walk(const struct ring_pins *pins, const uint64_t *slots, uint32_t s
 	return s.n;
 }
 
-void ring_forget(uint64_t *words, size_t n, uint32_t backend)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint64_t pin = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
-
-		while (pin && pin_backend(pin) == backend)
-			if (__atomic_compare_exchange_n(&words[i], &pin, 0, false, __ATOMIC_RELAXED,
-							__ATOMIC_RELAXED))
-				break;
-	}
-}
-
 uint32_t ring_hold(uint32_t hold, uint64_t pushed_out, uint64_t quiet_jiffies,
 		   uint64_t idle_jiffies)
 {

@@ -67,9 +67,6 @@ struct ring_pins {
 size_t ring_walk(const struct ring_pins *pins, const uint64_t *slots, uint32_t size,
 		 uint64_t *ret_foreign);
 
-// Frees the pins that name the backend, living or not, before its number is reused.
-void ring_forget(uint64_t *words, size_t n, uint32_t backend);
-
 // The hold of a service: doubled, up to SERVICE_HOLD_MAX, if living pins of PIN_FOUND have been
 // pushed out since the last look; 1 again if none has for one idle. Before hold_ticks grows, also
 // by a policy with a longer idle, all slots must be tidied (with `foreign`), else an expired one

@@ -32,15 +32,6 @@ size_t tables_add(struct tables *t, size_t bytes)
 	return offset;
 }
 
-size_t tables_copy(struct tables *t, const void *from, size_t bytes)
-{
-	size_t offset = tables_add(t, bytes);
-
-	if (bytes)
-		memcpy(t->at + offset, from, bytes);
-	return offset;
-}
-
 void tables_number(struct tables *t, int number, uint64_t value)
 {
 	t->constant[number] = (struct table_constant){.set = true, .value = value};

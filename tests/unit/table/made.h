@@ -9,6 +9,7 @@
 
 #include "ctl/base/vec.h"
 #include "ctl/table/compile.h"
+#include "tests/unit/table/lookup.h"
 
 // All memory is allocated once and freed at the end; arrays do not move.
 struct made {

@@ -13,6 +13,21 @@
 #define SERVED_HZ   250
 #define SERVED_SIZE 4093
 
+static inline void served_count(void *warnings, enum diag_level level, const char *file,
+				unsigned line, unsigned column, const char *message,
+				const char *hint)
+{
+	*(size_t *)warnings += level == DIAG_WARNING;
+}
+
+static inline size_t served_warnings(const struct made *m)
+{
+	size_t n = 0;
+
+	diag_each(m->diag, served_count, &n);
+	return n;
+}
+
 // Room for n services.
 static inline void served_init(struct made *m, size_t n)
 {
@@ -167,8 +182,6 @@ static inline void served_hear(void *ctx, enum diag_level level, const char *fil
 {
 	struct served_said *s = ctx;
 
-	(void)file;
-	(void)column;
 	s->found |= level == s->level && line == s->line && !strcmp(message, s->message) &&
 		    !strcmp(hint ? hint : "", s->hint);
 }

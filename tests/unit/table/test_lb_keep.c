@@ -134,7 +134,6 @@ static unsigned wanted_half(const struct pool_case *c)
 
 static void test_all_combinations(void **state)
 {
-	(void)state;
 	for (unsigned n = 0; n < MATTERS * MATTERS * MATTERS * MATTERS; n++) {
 		struct pool_case c = {0};
 		enum lb_flows flows;
@@ -153,7 +152,6 @@ static void test_all_combinations(void **state)
 
 static void test_dead_ones_of_three(void **state)
 {
-	(void)state;
 	static const struct {
 		enum matter at[4];
 		uint16_t keep;
@@ -200,7 +198,6 @@ static void test_dead_ones_of_three(void **state)
 // With the weights of commands; a tie goes to the first.
 static void test_keep_counts_weight(void **state)
 {
-	(void)state;
 	struct pool_case c = {0};
 
 	put(&c, 0, WELL, false);
@@ -227,7 +224,6 @@ static void test_keep_counts_weight(void **state)
 // slots.
 static void test_rings(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	bool none;
@@ -252,7 +248,6 @@ static void test_rings(void **state)
 // A policy on trial has the members of the one before: those that it lacks are no last resort.
 static void test_a_trial(void **state)
 {
-	(void)state;
 	struct made m, trial;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	CLEANUP_LB_STATE struct lb_state *on = NULL;
@@ -283,7 +278,6 @@ static void test_a_trial(void **state)
 // An apply continues with what checks have found, and with its own `keep`.
 static void test_an_apply(void **state)
 {
-	(void)state;
 	struct made m, again;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	CLEANUP_LB_STATE struct lb_state *next = NULL;
@@ -306,7 +300,6 @@ static void test_an_apply(void **state)
 // A backend that comes while an agent runs waits for its first check; all others do not.
 static void test_new_ones_wait(void **state)
 {
-	(void)state;
 	struct made m, more;
 	CLEANUP_LB_STATE struct lb_state *a = NULL;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
@@ -343,7 +336,6 @@ static void test_new_ones_wait(void **state)
 // Three seconds at most, in which no backend has its flows; no warning that it has no backends.
 static void test_a_new_service_waits(void **state)
 {
-	(void)state;
 	struct made m, unchecked;
 	CLEANUP_LB_STATE struct lb_state *a = NULL;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
@@ -354,7 +346,7 @@ static void test_a_new_service_waits(void **state)
 	a = served_plan_with(&m, &o);
 	assert_int_equal(served_find(a, 0, 0)->waits, SERVED_NOW + 3 * SERVED_HZ);
 	assert_int_equal(served_owned_by(a, 0, BACKEND_NONE), SERVED_SIZE);
-	assert_int_equal(diag_warnings(m.diag), 0);
+	assert_int_equal(served_warnings(&m), 0);
 	SERVED_ONE(&unchecked, 0, 1)->check.kind = CHECK_NONE;
 	o.running = a;
 	b = served_plan_with(&unchecked, &o); // nothing will check it

@@ -8,7 +8,6 @@
 
 static void test_new_service(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	struct lb_plan_options o = served_options(NULL);
@@ -39,13 +38,12 @@ static void test_new_service(void **state)
 	assert_true(s->id && served_id(b, 0) && served_id(b, 3));
 	assert_true(s->id != served_id(b, 0) && s->id != served_id(b, 3) &&
 		    served_id(b, 0) != served_id(b, 3));
-	assert_int_equal(diag_warnings(m.diag), 0);
+	assert_int_equal(served_warnings(&m), 0);
 	made_free(&m);
 }
 
 static void test_new_members(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *dr = NULL, *nat = NULL;
 	struct resolved_service *s = SERVED_ONE(&m, 3, 0);
@@ -77,7 +75,6 @@ static void test_new_members(void **state)
 // The slots are those of ring_fill, and stable.
 static void test_new_slots(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	const struct hash_key key = ring_key("one", 3);
@@ -100,7 +97,6 @@ static void test_new_slots(void **state)
 
 static void test_protocols(void **state)
 {
-	(void)state;
 	static const struct {
 		uint64_t low, high;
 		uint8_t protocols;
@@ -135,7 +131,6 @@ static void test_protocols(void **state)
 // Services and backends in another order: members have the new one, nothing else changes.
 static void test_another_order(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
 	struct resolved_service *s, swapped;
@@ -174,7 +169,6 @@ static void test_another_order(void **state)
 
 static void test_nobody_counts(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL, *c = NULL, *d = NULL;
 	struct resolved_service *s = SERVED_ONE(&m, 0, 1);
@@ -192,7 +186,7 @@ static void test_nobody_counts(void **state)
 	for (size_t i = 0; i < b->n_slots; i++)
 		assert_int_equal(b->slots[i], slot_pack(served_id(b, 0), served_id(b, 0),
 							slot_time(SERVED_NOW)));
-	assert_int_equal(diag_warnings(m.diag), 1);
+	assert_int_equal(served_warnings(&m), 1);
 	served_find(b, 0, 0)->health = BACKEND_DOWN;
 	served_find(b, 0, 0)->cut = 1; // by its link
 	c = served_plan(&m, b);        // its last ring stays
@@ -211,7 +205,6 @@ static void test_nobody_counts(void **state)
 
 static void test_backup(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
 	struct resolved_service *s = SERVED_ONE(&m, 0, 1, 2);
@@ -229,7 +222,6 @@ static void test_backup(void **state)
 // A slot that had expired by its age alone must not change again when `idle` or hold grows.
 static void test_longer_idle(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *same = NULL, *b = NULL;
 	struct resolved_service *s = SERVED_ONE(&m, 0, 1);
@@ -281,7 +273,6 @@ static double fill_ms(const struct lb_state *b)
 
 static void test_time(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
 	struct resolved_service *s;

@@ -74,7 +74,6 @@ static void another_mode(struct made *m)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	refused(another_seed, "service 'web' runs with a different seed");
 	refused(another_hash, "service 'web' runs with a different hash: tuple");
 	refused(another_size, "service 'web' runs with a different ring size: 4093");
@@ -84,7 +83,6 @@ static void test_refused(void **state)
 // The key of the instance differs: without `seed` it is the key of the service.
 static void test_refused_key(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
 
@@ -104,7 +102,6 @@ static void test_refused_key(void **state)
 // Each service and each difference has its own error; another name is another service.
 static void test_refused_many(void **state)
 {
-	(void)state;
 	struct made m;
 	struct lb_plan_options o;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
@@ -137,7 +134,6 @@ static const char kept[] = "service 'web' keeps its 1024 pins, which connections
 
 static void test_pins(void **state)
 {
-	(void)state;
 	struct made m;
 	struct lb_plan_options o;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL, *c = NULL;
@@ -152,13 +148,13 @@ static void test_pins(void **state)
 	m.r.services[0] = m.r.services[1];
 	m.r.n_services = 1;
 	b = served_plan_with(&m, &o);
-	assert_int_equal(diag_warnings(m.diag), 0);
+	assert_int_equal(served_warnings(&m), 0);
 	lb_state_free(TAKE_PTR(b));
 	m.r.services[0].pins = 2048;
 	o.pinned = not_pinned;
 	b = served_plan_with(&m, &o);
 	assert_int_equal(b->services[0].buckets, 256);
-	assert_int_equal(diag_warnings(m.diag), 0);
+	assert_int_equal(served_warnings(&m), 0);
 	o.pinned = pinned;
 	c = served_plan_with(&m, &o);
 	assert_int_equal(c->services[0].buckets, 128);
@@ -170,7 +166,6 @@ static void test_pins(void **state)
 // The policy has no number: the default follows the number of services.
 static void test_pins_by_default(void **state)
 {
-	(void)state;
 	struct made m;
 	struct lb_plan_options o;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
@@ -184,14 +179,13 @@ static void test_pins_by_default(void **state)
 	m.r.services[0].pins_given = false;
 	b = served_plan_with(&m, &o);
 	assert_int_equal(b->services[0].buckets, 128);
-	assert_int_equal(diag_warnings(m.diag), 0);
+	assert_int_equal(served_warnings(&m), 0);
 	made_free(&m);
 }
 
 // A flow may be pinned after the pins were read and before the switch.
 static void test_pins_of_changing(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
 
@@ -209,7 +203,6 @@ static void test_pins_of_changing(void **state)
 // The previous ring looks for flows of the trial among its pins.
 static void test_pins_on_trial(void **state)
 {
-	(void)state;
 	struct made m;
 	struct lb_plan_options o;
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
@@ -229,7 +222,6 @@ static void test_pins_on_trial(void **state)
 
 static void test_share(void **state)
 {
-	(void)state;
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	struct resolved_service *s = SERVED_ONE(&m, 0, 1, 3, 2);
@@ -241,7 +233,7 @@ static void test_share(void **state)
 		served_says(&m, DIAG_WARNING, 1,
 			    "service 'web': the share of backend '2001:db8::4' is off by 8.26 %",
 			    "a larger 'ring' gives finer shares"));
-	assert_int_equal(diag_warnings(m.diag), 1);
+	assert_int_equal(served_warnings(&m), 1);
 	made_free(&m);
 }
 
