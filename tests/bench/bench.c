@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the rows need from the program around them: its folder, its CPU, clocks, the end on failure.
+// Services for the rows: the folder, the CPU, clocks, the end on failure.
 #include "tests/bench/bench.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ uint64_t bench_now_ns(void)
 }
 
 static pid_t owner;
-static jmp_buf *way_out; // of the part that runs; NULL: none does
+static jmp_buf *way_out; // name of the running part; NULL: none
 static char failure[sizeof(((struct err *)0)->text) + sizeof(((struct err *)0)->hint) + 3];
 
 void bench_try(const struct bench *b, const char *id, bench_part *part, const void *of)

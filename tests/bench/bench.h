@@ -37,12 +37,12 @@ extern const struct family root_family, filter_family, hosts_family, overlay_fam
 
 // Makes the folder and a network namespace, and binds the thread to the CPU. Undone at exit.
 void bench_begin(struct bench *b);
-int bench_last_cpu(void);      // of those that the process may use
+int bench_last_cpu(void);      // among the CPUs that the process may use
 void bench_use_all_cpus(void); // for rows that run commands; they come last
 
 // Runs a part of the bench: a row, or rows that have their tables in common. A bench_die() inside
-// ends this part only: the report gets a failed row `id`. Parts may contain others. What the part
-// holds then stays until the end of the bench.
+// ends only this part: the report gets a failed row `id`. Parts may contain others. Resources of
+// the part are then kept until the end of the bench.
 typedef void bench_part(const struct bench *b, const void *of);
 void bench_try(const struct bench *b, const char *id, bench_part *part, const void *of);
 

@@ -209,7 +209,7 @@ static void ask(const struct bench *b, const struct row_goal *goal, const struct
 
 	if (!bench_wants(b, goal->id))
 		return;
-	place_run(p, words, NULL); // metrics looks at the whole record once
+	place_run(p, words, NULL); // metrics reads the whole record once
 	while (costs_want(&costs)) {
 		int status = place_read(p, words, &cost);
 

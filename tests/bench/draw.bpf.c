@@ -8,12 +8,12 @@
 
 #include "tests/bench/draw.bpf.h"
 
-const volatile __u32 offset;  // of the source in the frame
+const volatile __u32 offset;  // offset of the source in the frame
 const volatile __u32 family;  // of a source
 const volatile __u32 flood;   // a new source for each packet instead of one of the list
 const volatile __u32 spread;  // random bits of such a source
 const volatile __u32 base;    // the other bits
-const volatile __u32 ifindex; // of the output device; 0: jump
+const volatile __u32 ifindex; // index of the output device; 0: jump
 const volatile __u32 restore; // rewrite the headers
 const volatile __u32 grown;   // bytes to remove in front of them
 const volatile struct bench_head head;

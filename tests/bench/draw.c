@@ -144,7 +144,7 @@ const struct draw_options *draw_what(const struct draw *d)
 	return &d->options;
 }
 
-// As the program draws it: a listed source, or random bits of it.
+// As the program draws it: a listed source, or random bits.
 static void put_source(const struct draw *d, size_t n, uint8_t *at)
 {
 	const struct draw_options *o = &d->options;

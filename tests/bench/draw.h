@@ -15,11 +15,11 @@ struct draw_options {
 	uint8_t family;
 	bool vlan;      // one tag, 7
 	bool flood;     // every packet from a new IPv4 address; no list of sources
-	uint8_t spread; // of a flood: number of random bits in the address, 0: all
+	uint8_t spread; // for a flood: number of random bits in the address, 0: all
 	bool ack;       // TCP ACK instead of SYN
 	bool sent;      // the target sends the frame back; it is restored before the next run; IPv4
 	uint8_t grow;   // bytes by which the target moves the head
-	const struct addr *sources; // BENCH_SOURCES of them
+	const struct addr *sources; // BENCH_SOURCES elements
 	uint32_t ifindex;           // output device; 0: jump into the target
 };
 

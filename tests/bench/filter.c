@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "filter": rules over several fields, alone and with two sets of prefixes.
+// Rows "filter": rules over several fields, without sets and with two sets of prefixes.
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/policy.h"
 
-// Rules alone
+// Only rules
 
 struct rules_case {
 	struct row_goal goal;

@@ -30,8 +30,8 @@ struct floor_counter {
 	__u64 packets, bytes;
 };
 
-/* Many prefixes: by the first 18 bits a cell with two bits for each /24: all of it, or a leaf with
- * a bit for each address. The leaves of a cell follow each other from first[cell] on. */
+/* Many prefixes: by the first 18 bits a cell with two bits for each /24: the whole /24, or a leaf
+ * with a bit for each address. The leaves of a cell follow each other from first[cell] on. */
 #define FLOOR_BITS_SHIFT 14
 #define FLOOR_BITS_CELLS (1u << (32 - FLOOR_BITS_SHIFT))
 #define FLOOR_LEAVES     (1u << 19)
@@ -82,15 +82,15 @@ struct floor_rates {
 	__u64 source[8]; /* above the time, of 32 bits */
 };
 
-/* The balancer: what is written in front of a packet, in the order of the frame, and what it needs
- * to know. */
+/* The balancer: the headers that it writes before a packet, in the order of the frame, and their
+ * values. */
 #define FLOOR_SLOTS    16381
 #define FLOOR_BACKENDS 256
 #define FLOOR_HEAD     34 /* Ethernet and IPv4 */
 
 struct floor_backend {
 	__u8 head[40]; /* length, identification and checksum are 0 */
-	__u32 sum;     /* of these headers, not folded */
+	__u32 sum;     /* sum of these headers, not folded */
 	__u32 ifindex, mtu;
 	__u32 pad[3];
 };

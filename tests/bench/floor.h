@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What loading any floor needs.
+// Functions to load any floor.
 #pragma once
 
 #include <bpf/libbpf.h>

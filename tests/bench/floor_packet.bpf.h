@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What floors of the filter have in common: TCP or UDP over IP without options, two counters. */
+/* Common to all floors of the filter: TCP or UDP over IP without options, two counters. */
 #pragma once
 
 #include <linux/bpf.h>

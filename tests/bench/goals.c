@@ -58,7 +58,7 @@ static struct figures figures_of(const struct row_goal *goal, const struct entry
 	return goal->share ? e->share : e->net;
 }
 
-// The sum of what is named; 1 without names. False: something was not measured.
+// The sum of the named rows; 1 without names. False: a row was not measured.
 static bool sum(const struct measured *m, const struct row_goal *goal, const struct bound *b,
 		struct figures *ret)
 {

@@ -4,7 +4,7 @@
 
 #include "tests/bench/report.h"
 
-// What the run has measured until now.
+// The results of the run so far.
 struct measured {
 	struct entry *entries;
 	size_t n;
@@ -23,7 +23,7 @@ enum reach {
 
 struct judged {
 	enum reach reach;
-	struct figures ratio; // to the sum of what is named; without names, the nanoseconds
+	struct figures ratio; // to the sum of the named rows; without names, the nanoseconds
 };
 
 // How a row that is already added keeps its bound.

@@ -17,7 +17,7 @@
 #define SENDER   "wbsend"
 #define RECEIVER "wbrecv"
 #define PACKETS  400000u
-#define TRIES    10 // of a round that loses packets
+#define TRIES    10 // attempts of a round that loses packets
 #define PROGRAMS 7
 
 struct live_case {
@@ -54,7 +54,7 @@ static void leave_out_ipv6(const char *device)
 		bench_fail(errno, "cannot write '%s'", path);
 }
 
-// What a case that failed may have left.
+// Removes what a failed case may have left.
 static void clean_up(void)
 {
 	tool_run((const char *const[]){"nft", "flush", "ruleset", NULL}, NULL);
@@ -151,7 +151,7 @@ struct programs {
 };
 
 // Sends the packets of a round. nft has no program: its hook gets the packets while no program is
-// attached. Returns how many were received, and *ret_ns for all of them.
+// attached. Returns how many were received, and *ret_ns for all packets.
 static uint64_t send_round(const struct draw *d, int program, double *ret_ns)
 {
 	uint64_t before, taken;

@@ -66,8 +66,8 @@ static char *first_line(const char *folder, const char *name)
 	return mem_strdup(line);
 }
 
-// What the kernel does about each weakness that the CPU has: {"spec_rstack_overflow": "Mitigation:
-// Safe RET", …}
+// The kernel's mitigation for each weakness of the CPU: {"spec_rstack_overflow": "Mitigation: Safe
+// RET", …}
 static struct json *describe_mitigations(void)
 {
 	struct json *j = json_object();

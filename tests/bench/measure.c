@@ -7,7 +7,7 @@
 
 #include "ctl/base/mem.h"
 
-#define RUN_NS    25000000 // of one subject in one round, after the warm-up
+#define RUN_NS    25000000 // runs of one subject in one round, after the warm-up
 #define RUN_MIN   2048
 #define LASTING   1000000000
 #define CALIBRATE 2048

@@ -9,7 +9,7 @@
 // How a peer is opened and sized; all loads share the maps of the first.
 struct peer_form {
 	const char *name;
-	const char *path; // of the object; NULL: `elf`
+	const char *path; // name of the object; NULL: `elf`
 	const void *elf;
 	size_t elf_bytes;
 	const char *program;       // NULL: the only one

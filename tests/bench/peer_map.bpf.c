@@ -4,7 +4,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#define OFFSET4 26 // of the source: after Ethernet and 12 bytes of IPv4
+#define OFFSET4 26 // offset of the source: after Ethernet and 12 bytes of IPv4
 #define OFFSET6 22
 
 struct lpm_key {

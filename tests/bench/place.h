@@ -25,7 +25,7 @@ void place_need(const struct place *p, const char *const *words, struct tool_cos
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-// What the rounds of a command cost. A row that failed once is refused.
+// The costs of the rounds of a command. A row that failed once is refused.
 struct costs {
 	double ns[PLACE_MOST];
 	size_t rounds, most; // most 0: PLACE_ROUNDS

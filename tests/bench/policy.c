@@ -96,7 +96,7 @@ static void make_fields(const struct rules *r, size_t i, uint64_t *state, struct
 
 static void make_from(const struct rules *r, size_t i, uint64_t *state, struct made *m)
 {
-	// Of class E, which no packet has as source.
+	// An address of class E, which no packet has as source.
 	uint8_t head = (uint8_t)(240 + random_next(state) % 15);
 
 	m->proto = i % 4 == 1 ? UDP : TCP;

@@ -58,7 +58,7 @@ static void print_ns(double ns)
 		printf(" %10.1f", ns);
 }
 
-// Of Weir to a peer; in rows of shares, the share itself.
+// The ratio of Weir to a peer; in rows of shares, the share itself.
 static struct figures ratio_to(const struct row_goal *goal, const struct result *own,
 			       const struct result *peer)
 {

@@ -8,8 +8,8 @@
 
 #define BOUNDS 3
 
-// A goal: at most `factor` times the sum of what is named (rows of shares: at least). It is reached
-// if it holds for the minima and for the medians.
+// A goal: at most `factor` times the sum of the named rows (rows of shares: at least). It is
+// reached if it holds for the minima and for the medians.
 struct bound {
 	double factor; // 0: no bound
 	// A program of the same row; a row, for Weir in it; or "ROW/PROGRAM". Rows come before the
@@ -32,7 +32,7 @@ struct figures {
 	double min, median;
 };
 
-// What a row found for one program.
+// The result of a row for one program.
 struct result {
 	const char *subject;
 	const char *skipped;  // the reason; NULL: it was measured

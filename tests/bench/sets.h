@@ -16,8 +16,8 @@ struct set {
 	size_t outer_n;
 };
 
-// n hosts, or n prefixes of typical lengths: IPv4 /20 to /31, most of them /24; IPv6 /32 to /64.
-// The same seed gives the same set.
+// n hosts, or n prefixes of typical lengths: IPv4 /20 to /31, mostly /24; IPv6 /32 to /64. The same
+// seed gives the same set.
 void set_hosts(uint8_t family, size_t n, uint64_t seed, struct set *ret);
 void set_prefixes(uint8_t family, size_t n, uint64_t seed, struct set *ret);
 void set_free(struct set *s);

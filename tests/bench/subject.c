@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What all subjects have in common.
+// Functions common to all subjects.
 #include "tests/bench/subject.h"
 
 #include <stdlib.h>

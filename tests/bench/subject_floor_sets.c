@@ -17,8 +17,7 @@
 
 #define FEW 50000 // prefixes, for which there are nodes
 
-// What differs between the three objects: how one is loaded and its tables filled, and how it is
-// freed.
+// The differences between the three objects: how each is loaded, filled and freed.
 struct form {
 	const char *name, *program;
 	uint32_t shift;

@@ -106,7 +106,7 @@ static void put_service(const struct subject *s)
 	}
 }
 
-// The table of flows of the CPU that runs packets. Its form is that of the common one.
+// The table of flows of the CPU that runs packets. It has the same form as the common one.
 static void put_flows(const struct subject *s, int cpu)
 {
 	struct bpf_map_info info = {0};

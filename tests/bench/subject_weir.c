@@ -18,7 +18,7 @@
 
 #define IFACE   1
 #define ONE_DAY 86400000
-#define SEED    0x5eed0fbe0c400001ull // of the hashes of the overlay and of limits
+#define SEED    0x5eed0fbe0c400001ull // seed of the hashes of the overlay and of limits
 
 struct weir {
 	struct instance *instance;

@@ -75,8 +75,8 @@ static double wait_for_output(int fd, uint64_t begin)
 	return read(fd, some, sizeof(some)) > 0 ? (double)(bench_now_ns() - begin) : 0;
 }
 
-// What the bench itself has in memory, after it has given back what it can. A child begins with as
-// much, and the kernel's peak of the child includes it, exec or not.
+// The memory of the bench itself, after it has released what it can. A child starts with the same
+// amount, and the kernel's peak of the child includes it, even after exec.
 static uint64_t own_kb(void)
 {
 	CLEANUP_FILE FILE *f = fopen("/proc/self/statm", "re");

@@ -6,9 +6,9 @@
 
 struct tool_cost {
 	double ns;        // wall clock, from fork to exit
-	double cpu_ns;    // of the processor, user and system
+	double cpu_ns;    // processor time, user and system
 	double first_ns;  // until the first output; only of tool_read
-	uint64_t peak_kb; // largest resident size; 0: unknown, less than that of the bench
+	uint64_t peak_kb; // largest resident size; 0: unknown, less than the bench's own
 	char said[256];   // first line of its messages
 };
 

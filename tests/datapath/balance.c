@@ -51,7 +51,7 @@ struct count {
 };
 
 static struct {
-	struct text policy; // of which nothing is loaded yet
+	struct text policy; // nothing is loaded yet
 	struct balance_rig *loaded;
 	const char *in_force; // text of the overlay
 	const char *name, *overlay, *hit, *stations;
@@ -444,7 +444,7 @@ static void run_case(struct rig *rig, const char *verdict, const char *reason, u
 
 	prepare(rig);
 	read_overlay(rig, &entries);
-	if (*all.stations) // a look at all counters is slow
+	if (*all.stations) // reading all counters is slow
 		foreign = balance_rig_foreign(all.loaded);
 	o = rig_try(rig, &all.in, all.linear);
 	if (o.code == -EINVAL && all.linear) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Breaks frames: none may be counted as `internal` or `service-forward`, no passed frame may
-// change, every sent frame has the length that its headers have, and the general program alone
+// change, every sent frame has the length that its headers have, and the general program by itself
 // treats each in the same way.
 #include "tests/datapath/balance_mutate.h"
 #include "ctl/datapath/test_program.h"
@@ -55,7 +55,7 @@ static bool is_whole(const struct frame *f)
 	return type == 0x86dd && f->len >= at + 40 && f->len >= at + 40 + be16(f->at + at + 4);
 }
 
-// What is wrong with a verdict; NULL: nothing.
+// The error of a verdict; NULL: no error.
 static const char *problem(const struct outcome *o, const struct test_result *test)
 {
 	uint32_t reason = test->reason;

@@ -52,7 +52,7 @@ static void compile_text(struct candidate *c, const char *policy)
 	exit(2);
 }
 
-// Whatever a packet has changed in the tables, both test programs see it.
+// Both test programs see all changes of a packet in the tables.
 static void open_general(struct balance_rig *b)
 {
 	struct generation alone = *b->c->generation;
@@ -559,7 +559,7 @@ static size_t sum_of_zero(const struct test_result *t)
 	return t->length >= tcp + 20 && !f[tcp + 16] && !f[tcp + 17] ? ip + 46 : 0;
 }
 
-// The general program adds such a packet up, so that a wrong checksum is wrong inside alone.
+// The general program adds such a packet up, so that only the inner checksum is wrong.
 static bool is_same_frame(const struct test_result *test, const struct test_result *general)
 {
 	size_t sum = sum_of_zero(test);

@@ -22,7 +22,7 @@ struct balance_rig {
 	struct rig *rig;
 	struct candidate *c;
 	struct test_program *general; // a test program over the same tables, without the short one
-	uint32_t ids;                 // of the counters of services and backends
+	uint32_t ids;                 // number of counters of services and backends
 	struct service_counter *counts;            // after the last balance_rig_moved
 	struct counter reasons[WEIR_REASON_COUNT]; // after the last balance_rig_reasons
 	struct mapping backends;                   // struct backend, by number
@@ -83,8 +83,8 @@ void balance_rig_await_nothing(struct balance_rig *b);
 
 // Asks the test program about the frame.
 struct test_result balance_rig_ask(struct balance_rig *b, const struct frame *f);
-// The same of the general program alone.
+// The same for the general program by itself.
 struct test_result balance_rig_ask_general(struct balance_rig *b, const struct frame *f);
-// What both tell of one frame; NULL: the same.
+// The difference between both for one frame; NULL: no difference.
 const char *balance_rig_difference(const struct test_result *test,
 				   const struct test_result *general);

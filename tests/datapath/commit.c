@@ -141,7 +141,7 @@ static void test_staged_has_no_effect(struct test *t)
 	check_sources(t, rig, true, "committed");
 }
 
-// A wider and a longer prefix, one of them staged to be added or removed.
+// A wider and a longer prefix, one staged to be added or removed.
 static void test_staged_does_not_hide(struct test *t)
 {
 	static const struct {

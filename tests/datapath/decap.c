@@ -10,7 +10,7 @@
 //     decap-frame HEX            from the Ethernet header on
 //     decap-out HEX              the output frame; without: the input frame
 //     decap-expect COUNTER BYTES the one counter that changes, by 1 packet and BYTES; none 0: no counter.
-//                                The counter tells the verdict
+//                                The counter gives the verdict
 #include "tests/datapath/decap.h"
 
 #include <errno.h>

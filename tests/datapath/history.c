@@ -14,7 +14,7 @@
 
 #define ENTRIES  512
 #define STEPS    400
-#define HOSTS    8 // of a family, in the lowest three bits
+#define HOSTS    8 // hosts of a family, in the lowest three bits
 #define WANT_MAX 24
 
 struct history {
@@ -25,8 +25,8 @@ struct history {
 	struct frame packets[2][HOSTS];
 	struct addr src[2][HOSTS], dst[2];
 	size_t step;
-	// Of one environment: the overlay before the first packet, what each of its entries has to
-	// count.
+	// One environment: the overlay before the first packet, and the expected counters of each
+	// entry.
 	struct overlay_entries before;
 	struct hits {
 		struct overlay_hits *at;
@@ -102,7 +102,7 @@ static bool is_host(const struct prefix *p)
 	return p->len == addr_bits(&p->addr);
 }
 
-// What the next command wants: a part of the present entries, with new expiries, and new ones.
+// The wishes of the next command: a part of the present entries, with new expiries, and new ones.
 static void next_wants(struct history *h)
 {
 	unsigned keep = below(h, 101), more = below(h, 4) ? below(h, 4) : below(h, WANT_MAX);
@@ -137,7 +137,7 @@ static bool knows(const struct overlay_want *want, const struct addr *src, const
 	return want->until == OVERLAY_FOREVER && prefix_contains(&want->prefix, &host);
 }
 
-// The entry in force of this kind with the longest prefix around the address; NULL: none.
+// The active entry of this kind with the longest prefix around the address; NULL: none.
 static const struct overlay_want *longest(const struct wants *w, enum overlay_kind kind,
 					  const struct addr *src, const struct addr *dst)
 {
@@ -183,8 +183,8 @@ static void read_overlay(const struct history *h, struct overlay_entries *ret)
 		test_die(&err);
 }
 
-// Of prefixes one element carries the expiry of all wider ones, and counts for them: the longest
-// around the address, also if it is not in force.
+// An element of a prefix has the expiry of all wider ones, and counts for them: the longest around
+// the address, even if it is not active.
 static struct overlay_want counting(const struct history *h, const struct wants *others,
 				    const struct overlay_want *want, const struct addr *addr)
 {
@@ -264,7 +264,7 @@ static void check_packet(struct history *h, const struct wants *w, const struct 
 		expect_hit(h, others, want, f, is_from(want) ? src : dst);
 }
 
-// others: entries that are in the tables as well, though they are not in force.
+// others: entries that are also in the tables, but not active.
 static void check_environment(struct history *h, const struct wants *w, const struct wants *others,
 			      const char *when)
 {

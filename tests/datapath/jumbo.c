@@ -141,7 +141,7 @@ static void test_short_first_buffer(struct test *t)
 // ---- merged by the kernel -----------------------------------------------------------------------
 
 #define BIG_MAX 72000 // a test run takes 17 pages after the first buffer
-#define OPTION  8     // of a jumbo payload, in a header of its own
+#define OPTION  8     // length of a jumbo payload, in a separate header
 
 enum big { BIG4, BIG6_OPTION, BIG6_BARE, BIGS };
 

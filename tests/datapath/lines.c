@@ -296,8 +296,8 @@ static void test_counts_while_moving(struct test *t)
 
 #define ONLINE "/sys/devices/system/cpu/online"
 
-// A rig that was made when only these CPUs were online: a mount of this process alone hides the
-// kernel's list.
+// A rig that was made when only these CPUs were online: a mount that only this process sees hides
+// the kernel's list.
 static struct rig *rig_when_online(const char *cpus)
 {
 	char path[] = "/tmp/weir-online.XXXXXX";
@@ -331,7 +331,7 @@ static void test_size_by_online(struct test *t)
 		CHECK(t, rig->instance->meta.cpus == cases[n].cpus || possible < 2,
 		      "%u CPUs for %s", rig->instance->meta.cpus, cases[n].online);
 	}
-	for (size_t n = 0; n < 2; n++) { // more than can be, and what is no list
+	for (size_t n = 0; n < 2; n++) { // more than possible, and text that is no list
 		CLEANUP_RIG struct rig *rig = rig_when_online(n ? "nonsense" : "0-999999\n");
 
 		CHECK(t, rig->instance->meta.cpus == (uint32_t)possible, "%u CPUs of %ld",
@@ -339,8 +339,8 @@ static void test_size_by_online(struct test *t)
 	}
 }
 
-// CPUs that came later have no small counters: counts are exact, and an entry that only they hear
-// is heard.
+// CPUs that were added later have no small counters: counts are exact, and an entry that only they
+// use is seen as used.
 static void test_cpus_that_came_later(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig4 = rig_when_online("0\n"), *rig6 = rig_when_online("0\n");

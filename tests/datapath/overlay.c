@@ -134,7 +134,7 @@ static void test_one_entry_counts(struct test *t)
 	      "bytes of the IP packet");
 }
 
-// Where there are entries of both directions, the one that decides is told and counts.
+// If there are entries of both directions, the one that decides is reported and counts.
 static void test_directions(struct test *t)
 {
 	static const char *const others[] = {"203.0.113.9", "2001:db8:9::9"};
@@ -312,7 +312,7 @@ static void test_expired_allow(struct test *t)
 		}
 }
 
-// Of nested prefixes the widest expires last: each in turn takes over when a longer one has
+// The widest of nested prefixes expires last: each in turn takes over when a longer one has
 // expired.
 static void test_expired_does_not_hide(struct test *t)
 {

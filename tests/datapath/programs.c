@@ -71,7 +71,7 @@ static size_t count(const struct bpf_insn *insns, size_t n, bool (*is)(const str
 	return found;
 }
 
-// Of the whole object, functions that are linked in at the load among it.
+// Instructions of the whole object, including functions that are linked at the load.
 static size_t count_compiled(void)
 {
 	size_t size, found = 0;
@@ -220,7 +220,7 @@ static void test_missing_balancer(struct test *t)
 // ---- removal ------------------------------------------------------------------------------------
 
 #define COPY_BYTES (1u << 20)
-#define COPIES     600 // of COPY_BYTES: 30 ms and more, and no RCU stall on a slow machine
+#define COPIES     600 // copies of COPY_BYTES: 30 ms and more, and no RCU stall on a slow machine
 
 enum { WORD_BEGUN, WORD_ENDED, WORDS };
 

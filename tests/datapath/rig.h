@@ -27,7 +27,7 @@ struct rig {
 	uint32_t ifindex;
 	struct counters *counters; // after the last rig_send
 	bool stale;                // frames were sent since
-	uint64_t sent;             // frames, without those of rig_verdict()
+	uint64_t sent;             // frames, except the frames of rig_verdict()
 	uint64_t aside; // frames by the general way that say nothing of the ways: many of one kind
 };
 
@@ -88,14 +88,14 @@ struct outcome {
 
 // One frame through the root program. linear: bytes in the first buffer, 0: as the kernel chooses.
 struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear);
-// The same, reading the counters of interface `number` alone. rig_look reads all, which is much
+// The same, but reads only the counters of interface `number`. rig_look reads all, which is much
 // slower.
 struct outcome rig_send_on(struct rig *rig, uint32_t number, const struct frame *f,
 			   uint32_t linear);
 struct outcome rig_look(struct rig *rig);
 // The same without reading the counters.
 struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear);
-// The verdict alone, without reading the counters; `repeat` times. Exits on failure.
+// Only the verdict, without reading the counters; `repeat` times. Exits on failure.
 uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat);
 // Fails the test unless the frame was counted once, with this reason and its verdict, and nothing
 // else changed.

@@ -8,10 +8,10 @@
 
 #include "tests/executed/machine.h"
 
-// Of the packets of a row: the median is what the budget limits.
+// Counts of the packets of a row: the budget limits the median.
 struct count {
 	uint64_t least, median, most;
-	uint64_t lines, large; // median: cache lines of maps; those of maps above 1 MB
+	uint64_t lines, large; // median: cache lines of maps; of maps above 1 MB
 };
 
 struct budget {

@@ -18,7 +18,7 @@ struct emulation {
 	size_t bytes;
 	const struct helper *helpers; // functions that were called; likewise
 	size_t n_helpers;
-	uint64_t lines, large; // cache lines of maps that it has touched; those of maps above 1 MB
+	uint64_t lines, large; // cache lines of maps that it has touched; of maps above 1 MB
 };
 
 struct machine *emulate_new(uint64_t jiffies, uint32_t ifindex);

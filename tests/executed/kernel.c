@@ -69,7 +69,7 @@ static int copy_mapped(struct copied_map *t)
 	return 0;
 }
 
-// Of each element the first `value_bytes`, which is what CPU 0 has.
+// The first `value_bytes` of each element: the value of CPU 0.
 static int copy_batches(struct copied_map *t, size_t element_bytes)
 {
 	CLEANUP_FREE uint8_t *values = mem_zalloc(BATCH, element_bytes);

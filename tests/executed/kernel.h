@@ -25,7 +25,7 @@ struct copied_map {
 	uint32_t id, type, key_bytes, value_bytes, entries;
 	int fd;
 	size_t stride;     // from one element of an array to the next
-	uint8_t *values;   // of an array; of one per CPU: those of CPU 0
+	uint8_t *values;   // values of an array; per CPU: the values of CPU 0
 	uint64_t *per_cpu; // addresses of the elements of an array per CPU; NULL: another type
 	struct element *elements;
 	size_t n_elements;

@@ -60,11 +60,11 @@ struct machine {
 	size_t n_codes;
 	// cache lines of maps that the run has touched; further ones are not counted
 	const uint8_t *lines[LINES_MAX];
-	size_t n_lines, n_large; // all; those of large maps
+	size_t n_lines, n_large; // all; only of large maps
 	char why[160];           // the emulation failed; empty: it did not
 };
 
-// Memory. A failure sets `why`; what is read is then 0.
+// Memory. A failure sets `why`; the value read is then 0.
 uint64_t machine_load(struct machine *m, uint64_t address, size_t bytes);
 void machine_store(struct machine *m, uint64_t address, size_t bytes, uint64_t value);
 // `bytes` of memory, or NULL with `why` set.

@@ -34,7 +34,7 @@ static void ask_kernel(int program, const uint8_t *frame, size_t bytes, struct a
 	ret->bytes = opts.data_size_out;
 }
 
-// What the row leaves to later packets, such as pins of flows, is then in the maps.
+// State that the row leaves for later packets, such as pins of flows, is then in the maps.
 static void warm_up(int program, struct draw *d)
 {
 	struct answered answered;
@@ -120,7 +120,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-// What a program takes for packets of a row.
+// The cost of a program for packets of a row.
 struct taken {
 	struct count count;
 	struct machine *machine;
@@ -156,7 +156,7 @@ static char *count_packets(struct draw *d, enum answer answer, int program, stru
 	return NULL;
 }
 
-// Of Weir's program against its budget; another one is only shown.
+// Compares Weir's program with its budget; other programs are only shown.
 static void count(struct report *r, const char *id, struct draw *d, enum answer answer, int program,
 		  bool weir)
 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Generates frames to test a policy with: valid frames, all their truncations, and random changes
-// of them.
+// Generates frames to test a policy with: valid frames, all their truncations, and random changes.
 //
 // usage: frames POLICY CASES SEED COUNT > FRAMES. The same arguments give the same frames. The
 // corpus is the packets of the expect lines in the policy and the "frame HEX" lines of CASES
 // (build/tests/datapath/cases.txt). SEED 0 prints every truncation of the expected packets and of
 // one case in sixteen, followed by COUNT complete cases. Any other SEED changes COUNT frames at
-// random; half of them stay what most packets are. Lines are "IFACE FLAGS HEX".
+// random; half remain common packets. Lines are "IFACE FLAGS HEX".
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -202,7 +201,7 @@ static size_t find_ip(const uint8_t *bytes, size_t length, bool *ret_v6)
 	return get16(bytes + at) == 0x0800 && at + 22 <= length ? at + 2 : 0;
 }
 
-// Sets the length in the IP header to that of the frame.
+// Sets the length in the IP header to the length of the frame.
 static void fix_length(struct frame *f)
 {
 	bool v6;
@@ -299,7 +298,7 @@ static void add_extension(struct corpus *c, struct frame *f)
 	fix_length(f);
 }
 
-// Uses addresses of another packet of the same family, some of them addresses in the policy.
+// Uses addresses of another packet of the same family, some also in the policy.
 static void move_addresses(struct corpus *c, struct frame *f)
 {
 	const struct sample *s = pick(c);

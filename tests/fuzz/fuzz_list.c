@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Fuzz target: the list files of a policy. The first byte selects lax and wide. The other parser of
-// such files, that of `block -f`, must give the same result for every list with addresses only.
+// such files, for `block -f`, must give the same result for every list with addresses only.
 #include "common/limits-policy.h"
 #include "ctl/control/items.h"
 #include "ctl/policy/host.h"

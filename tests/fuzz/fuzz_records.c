@@ -40,7 +40,7 @@ static const char *enter(void *ctx, const struct journal_line *line, size_t at, 
 	return NULL;
 }
 
-// What was read once prints to text that reads the same.
+// A text that was read is printed as a text that reads the same.
 static void check_again(const struct reading *first)
 {
 	struct reading second = {.index = journal_index_new(NULL, 0)};

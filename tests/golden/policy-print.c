@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rules by ctl/policy/rule_text, as explain shows them. The rest here, every value of it.
+// Rules by ctl/policy/rule_text, as explain shows them. All other values are printed here.
 #include "tests/golden/policy-print.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 struct print {
 	const struct resolved *r;
 	FILE *f;
-	struct place at; // of the statement that is printed
+	struct place at; // location of the printed statement
 };
 
 // A line of another file bears the file's name.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a policy means, line by line: each statement with the canonical form of what it became.
+// Prints the meaning of a policy line by line: each statement with the canonical form of its
+// result.
 #pragma once
 
 #include <stdio.h>

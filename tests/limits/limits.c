@@ -28,7 +28,7 @@
 
 typedef unsigned __int128 wide;
 
-// The limit is that of the first rule. is_short: the short program decides all packets.
+// The limit of the first rule. is_short: the short program decides all packets.
 struct policy {
 	const char *text;
 	bool is_short;
@@ -197,7 +197,7 @@ static void wait_jiffies(struct bench *b, uint64_t jiffies)
 	*(volatile uint64_t *)b->clock.at = now(b) + jiffies;
 }
 
-// The first program of the policy, or the general one alone.
+// The first program of the policy, or only the general one.
 static int choose_program(struct bench *b)
 {
 	bool general = random_below(b, 2);

@@ -35,7 +35,7 @@
 	FIELD(EXT, NEXT, 0, 1)                                                               \
 	FIELD(EXT, LENGTH, 1, 1) /* in units of 8 bytes, without the first */                \
 	FIELD(EXT, OPTION, 2, 1) /* the first option's type; of a routing header the type */ \
-	FIELD(EXT, OPTION_LENGTH, 3, 1) /* of a routing header the segments left */          \
+	FIELD(EXT, OPTION_LENGTH, 3, 1) /* in a routing header, the segments left */         \
 	FIELD(EXT, REST, 4, 4)                                                               \
 	FIELD(FRAGMENT, NEXT, 0, 1)                                                          \
 	FIELD(FRAGMENT, RESERVED, 1, 1)                                                      \

@@ -16,14 +16,14 @@ struct watched {
 	struct flow flow;
 	uint64_t hash;
 	uint64_t spoke;   /* jiffies */
-	uint64_t arrived; /* the event at which it came to its backend */
+	uint64_t arrived; /* the event that sent it to its backend */
 	uint16_t backend;
 	bool used;
 	bool lost;               /* its pin is gone or was never stored */
 	bool closed, closed_pin; /* it has closed; and its pin knows */
 };
 
-/* What was last written to a place of a pin. */
+/* The last value written to the slot of a pin. */
 struct last_pin {
 	size_t flow; /* its place in the table + 1 */
 	uint16_t backend;
@@ -233,8 +233,7 @@ static void closing_note(struct watched *watched, enum event event, const struct
 	bool kept = decision->written == WRITTEN_TIME || decision->written == WRITTEN_KEPT ||
 		    decision->written == WRITTEN_MOVED;
 
-	if (event ==
-	    EVENT_OTHER) { /* of the connection that closed, or of a flow whose pin was removed */
+	if (event == EVENT_OTHER) { /* the connection closed, or the pin of the flow was removed */
 		watched->closed_pin &= kept;
 		return;
 	}

@@ -9,7 +9,7 @@
 #define FLOW_UDP  17
 #define FLOW_SCTP 132
 
-/* Compared byte by byte: clear all of it first. */
+/* Compared byte by byte: clear it completely first. */
 struct flow {
 	uint8_t source[16]; /* network order; IPv4 in the first four */
 	uint8_t destination[16];

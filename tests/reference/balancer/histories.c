@@ -2,12 +2,12 @@
 // Plays a history of a service from stdin with the programs of the datapath, in the words of
 // refslots.c, which has the language and plays the same with a model.
 //
-// Slots are changed by the functions of ctl/table that control uses; pins by the programs alone,
+// Slots are changed by the functions of ctl/table that control uses; pins only by the programs,
 // except for `tidy`. Prints what refslots prints, and at the end, as `refslots --check`, how many
 // pins were pushed out and how many found no place. --mend: with the remedies of docs/ring.md,
 // which the model does not have; a trial then has the longest duration, the longest idle.
-// --general: without the short program. The last line tells how many packets took the general way.
-// Status 2: the history is invalid, or the kernel refuses.
+// --general: without the short program. The last line has the number of packets that took the
+// general way. Status 2: the history is invalid, or the kernel refuses.
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -361,8 +361,8 @@ static bool is_looked_for(const struct play *p, const struct flow *f)
 	return slot_former(p->t.slots[slot]) && !(p->service.udp_move && f->proto == IPPROTO_UDP);
 }
 
-// A pin that is looked for and still there was found. Its time is that of the packet, or it was
-// young enough.
+// A pin that is searched and still exists was found. Its time is the packet's, or it was young
+// enough.
 static const char *found(const struct play *p, const struct flow *f, uint64_t pin)
 {
 	if (!pin || !is_looked_for(p, f))

@@ -27,7 +27,7 @@ void words_free(struct words *w);
 // Does the line begin with this word, and have n words?
 bool words_are(const struct words *w, const char *first, size_t n);
 
-// Tells what is wrong with the line, and ends the process with status 2.
+// Prints the error of the line, and ends the process with status 2.
 __attribute__((format(printf, 2, 3))) _Noreturn void words_fail(const struct words *w,
 								const char *fmt, ...);
 

@@ -249,7 +249,7 @@ uint64_t kernel_counted(const struct kernel *k, enum service_event event)
 	return k->counted[event];
 }
 
-// Of a program that is met first, all packets; else the tally of what it was handed on.
+// For a first program, all packets; else the tally of packets passed on to it.
 uint64_t kernel_general(const struct kernel *k)
 {
 	int general = generation_program_of(k->g, GENERATION_GENERAL);

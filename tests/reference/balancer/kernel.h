@@ -12,7 +12,7 @@
 
 struct kernel;
 
-// What the programs read and write, mapped.
+// The mapped state that the programs read and write.
 struct kernel_tables {
 	uint64_t *slots;
 	uint64_t *pins;           // buckets × SERVICE_PIN_WORDS

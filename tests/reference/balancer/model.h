@@ -49,10 +49,10 @@ enum written {
 struct decision {
 	uint16_t backend; /* 0: no backend */
 	enum written written;
-	uint8_t level; /* of a new pin, which names the backend above */
+	uint8_t level; /* level of a new pin, which names the backend above */
 	uint32_t slot;
 	uint64_t hash; /* of the tuple */
-	int64_t place; /* of the pin found or stored, or PIN_NONE */
+	int64_t place; /* number of the pin found or stored, or PIN_NONE */
 	bool pushed;   /* a living pin had to go from there */
 };
 

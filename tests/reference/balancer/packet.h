@@ -16,7 +16,7 @@ struct flow {
 	uint16_t sport, dport;
 };
 
-// What a packet does to its flow.
+// Effects of a packet on its flow.
 enum packet_kind { PACKET_OTHER, PACKET_OPENS, PACKET_CLOSES };
 
 // Writes the flow's frame, bytes from Ethernet on; returns their number. An opening packet is a SYN

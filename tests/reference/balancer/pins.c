@@ -119,7 +119,7 @@ static bool pin_goes_before(const struct pins *pins, uint64_t a, uint64_t b, uin
 	return pin_age(pins, a, now) > pin_age(pins, b, now);
 }
 
-/* The first place that is free or expired, else that of the pin to be replaced. */
+/* The first slot that is free or expired, else the slot of the pin to be replaced. */
 static int64_t bucket_place(const struct pins *pins, int64_t first, uint64_t now, uint64_t idle)
 {
 	int64_t best = first;

@@ -31,7 +31,7 @@ struct pin {
 	uint16_t time;
 };
 
-/* What the packet does to its flow. */
+/* Effect of the packet on its flow. */
 enum event { EVENT_OTHER, EVENT_OPENS, EVENT_CLOSES };
 
 /* idle_tcp: jiffies. */
@@ -59,7 +59,7 @@ int64_t pins_store(struct pins *pins, uint64_t hash, struct pin pin, uint64_t no
 uint64_t pins_life(const struct pins *pins, uint64_t idle);
 
 /* Writes backend and level of an existing pin, and the time unless both stay and the pin is younger
- * than an eighth of the life. Is the time that of now? */
+ * than an eighth of the life. Is the time the present one? */
 bool pins_renew(struct pins *pins, int64_t place, uint16_t backend, enum event event, uint64_t now,
 		uint64_t life);
 /* Gives an existing pin to another connection of the flow. */

@@ -22,12 +22,12 @@
  * one a line, blanks between words, decimal numbers, HEX32 in lower case; empty lines and lines
  * that begin with # are ignored. IDLE is in jiffies; IDLE_TCP is that of SCTP too. "-" instead of
  * an IDLE: the service has neither TCP nor SCTP, or has no UDP. HOLD is 1 to 16. An ID never gets
- * another ADDRESS or PORT, and has its STATE in the pool or outside. UDP never opens, and TCP alone
+ * another ADDRESS or PORT, and has its STATE in the pool or outside. UDP never opens, and only TCP
  * closes. Slots change by `ring`, `trial` and `tidy` only. That a backend is down or drained has an
  * effect on packets at once, that it gets new flows from the next ring on.
  *
  * On trial: `trial begin` makes the new ring from the pool as edited since the last `ring`; the
- * previous ring keeps the pool of that `ring`. `ring` then changes both, by the states alone: the
+ * previous ring keeps the pool of that `ring`. `ring` then changes both, only by the states: the
  * pool cannot be edited. `tidy` tidies the active ring. `trial back` restores ring and pool.
  *
  * A packet prints "BACKEND WRITTEN", BACKEND "none" if the slot has no owner, WRITTEN one of

@@ -17,7 +17,7 @@ struct slot {
 	uint64_t since;  /* ticks, 36 bits */
 };
 
-/* What all slots of a service have in common at one time. */
+/* Values that all slots of a service have in common at one time. */
 struct slot_clock {
 	uint64_t now; /* jiffies */
 	uint64_t hold_ticks;

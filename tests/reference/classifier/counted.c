@@ -18,12 +18,12 @@
 #include "tests/reference/balancer/clock.h"
 
 #define FRAME_BYTES 16384
-#define NO_CLASS    256 // no interface has been told yet
+#define NO_CLASS    256 // no interface is known yet
 
 struct counted {
 	const struct generation *generation;
 	uint32_t ifindex;
-	uint32_t class; // of the interface that frames come from: number 0, as it is in no table
+	uint32_t class; // counters of the interface of the frames: number 0, as it is in no table
 	int rules, reasons;
 	int cpus;
 	size_t n_rules;

@@ -13,12 +13,12 @@ struct counted;
 
 // Gives each rule a counter of its own; between candidate_compile() and candidate_load().
 void counted_number(struct candidate *c);
-// Does a packet alone decide what is counted? Not where rates, the past or a device have a say.
+// Does only the packet decide what is counted? Not if rates, the past or a device matter.
 bool counted_suits(const struct candidate *c);
 // Exits with status 2 if the maps cannot be used. The generation outlives it.
 struct counted *counted_new(const struct candidate *c, const struct generation *g);
 void counted_free(struct counted *c);
-// Sends a packet that the test program has answered. NULL, or what is wrong with the verdict.
+// Sends a packet that the test program has answered. NULL, or the error of the verdict.
 const char *counted_send(struct counted *c, const uint8_t *frame, size_t length,
 			 const struct policy_test *ask, const struct test_result *tested);
 // Compares the counters with all answers so far; prints and counts those that differ.

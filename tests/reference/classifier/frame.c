@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a filter can read from the bytes of an Ethernet frame.
+// Reads the fields of an Ethernet frame that a filter can use.
 #include "frame.h"
 
 #include <string.h>

@@ -25,7 +25,7 @@ void numbers_add(struct pool *pool, struct numbers *numbers, uint32_t lo, uint32
 		 bool negative);
 bool numbers_hold(const struct numbers *numbers, uint32_t value);
 
-/* What decides about an address: the longest prefix, or none (len -1). */
+/* The prefix that decides about an address: the longest one, or none (len -1). */
 struct decision {
 	int len;
 	bool in;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Judges output packets by their bytes alone. Shares no code with xdp/reply.bpf.h, nor with
+// Judges output packets only by their bytes. Shares no code with xdp/reply.bpf.h, nor with
 // ctl/control/frame.
 #include "tests/reference/classifier/output.h"
 

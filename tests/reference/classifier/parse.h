@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the files of the parser share: the place in the tokens, and lists before they have a type.
+// Shared by the files of the parser: the position in the tokens, and lists before they have a type.
 #ifndef REF_PARSE_H
 #define REF_PARSE_H
 

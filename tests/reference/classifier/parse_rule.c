@@ -5,7 +5,7 @@
 #include "names.h"
 #include "parse.h"
 
-/* A rule, and what is resolved after all of its fields are read. */
+/* A rule, and values that are resolved after all its fields are read. */
 struct draft {
 	struct rule *rule;
 	unsigned int line;
@@ -319,7 +319,7 @@ static bool finish_types(struct parser *parser, const struct draft *draft)
 	return list_types(parser, &draft->types, proto, &draft->rule->type);
 }
 
-/* What may accompany `ethertype`. */
+/* Fields that are allowed with `ethertype`. */
 static bool finish_ethertype(struct parser *parser, const struct draft *draft)
 {
 	const struct rule *rule = draft->rule;

@@ -12,7 +12,7 @@
  * Readings: details of the language, and how they are read here.
  *
  *  Policy
- *   1. Without a `default` the policy passes; without `malformed` it drops what is malformed.
+ *   1. Without a `default` the policy passes; without `malformed` it drops malformed frames.
  *   2. `malformed pass` is final: a malformed packet passes at once and meets no rule.
  *   3. `fragments drop|pass` and the field `fragment` mean later fragments only (offset > 0).
  *   4. A define is expanded as text: its exceptions act in the whole list that uses it, `not $x`
@@ -63,7 +63,7 @@
  *      segments left: a packet with one is in transit, so it is neither neighbour discovery nor
  *      essential.
  *  28. The next header that a later fragment of IPv6 names is the sender's choice, since the
- *      receiver takes that of the first one (RFC 8200, 4.5). So `fragments ... proto` matches it
+ *  receiver uses the one of the first fragment (RFC 8200, 4.5). So `fragments ... proto` matches it
  *      whatever it names; the field `proto` of rules compares the number in it.
  */
 
@@ -96,7 +96,7 @@ enum ref_verdict { REF_PASS, REF_DROP, REF_REJECT, REF_REDIRECT };
 
 enum ref_via { REF_BY_RULE, REF_BY_MALFORMED, REF_BY_FRAGMENTS, REF_BY_ESSENTIALS, REF_BY_DEFAULT };
 
-/* One frame as it came in; iface NULL means the policy's first interface. */
+/* One received frame; iface NULL means the policy's first interface. */
 struct ref_packet {
 	const uint8_t *bytes;
 	size_t len;

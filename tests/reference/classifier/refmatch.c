@@ -95,7 +95,7 @@ static bool read_packet(struct input *input, struct ref_packet *ret_packet)
 	return true;
 }
 
-/* Whoever waits for answers sends an empty line. */
+/* A caller that waits for answers sends an empty line. */
 static bool is_blank(const char *line)
 {
 	while (isspace((unsigned char)*line))

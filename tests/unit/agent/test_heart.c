@@ -100,8 +100,8 @@ static void test_sleep(void **state)
 	end(h);
 }
 
-// A turn soon after another one looks at no timer, but sees to it that the last of them is followed
-// by a look.
+// A turn soon after another one reads no timer, but ensures that the timers are read after the last
+// turn.
 static void test_turns_without_a_pause(void **state)
 {
 	struct heart *h = begin();

@@ -30,7 +30,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-// Instead of that of the C library: events come faster than they can be read.
+// Replaces the C library's function: events arrive faster than they can be read.
 ssize_t read(int fd, void *buf, size_t size)
 {
 	const struct inotify_event stranger = {.wd = -1, .mask = IN_CREATE};
@@ -129,7 +129,7 @@ static void test_folders_that_stay_keep_their_watches(void **state)
 	assert_int_equal(changes, 1);
 	assert_int_equal(removed, 0);
 	watches_set(w, &none);
-	assert_int_equal(removed, 3); // of /, /tmp and the folder
+	assert_int_equal(removed, 3); // watches of /, /tmp and the folder
 	write_to(path, "two");
 	run(base, 2 * WATCHES_JOIN_MS);
 	assert_int_equal(changes, 1);

@@ -693,7 +693,7 @@ static void test_range_random(void **state)
 	for (int i = 0; i < 20000; i++) {
 		struct addr a = random_addr(&random), b;
 
-		// Half of them near each other, half far apart.
+		// Half near each other, half far apart.
 		do
 			b = random_addr(&random);
 		while (b.family != a.family);
@@ -824,7 +824,7 @@ static int compare_prefixes(const void *a, const void *b)
 	return prefix_compare(a, b);
 }
 
-// Sorted, a prefix comes before all that it contains, and those are adjacent.
+// In sorted order, a prefix precedes all prefixes that it contains, and these are adjacent.
 static void test_order_nests(void **state)
 {
 	enum { N = 2000 };

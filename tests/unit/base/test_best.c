@@ -58,7 +58,7 @@ static void test_none(void **state)
 	assert_int_equal(none.kept.n + empty.kept.n, 0);
 }
 
-// A stream of any length takes the memory of what is kept.
+// A stream of any length takes only the memory of the kept items.
 static void test_memory(void **state)
 {
 	CLEANUP(best_free) struct best b = {.max = 10};

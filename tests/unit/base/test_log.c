@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/base/log.c: what is written to standard error, byte for byte.
+// Unit tests of ctl/base/log.c: the output on standard error, byte for byte.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Regular expressions: what they match, what is wrong with them, and that no text makes them take
-// long.
+// Regular expressions: matches, errors, and that no text makes them take long.
 #include "ctl/base/pattern.h"
 
 #include <errno.h>
@@ -76,8 +75,8 @@ static void test_invalid(void **state)
 	}
 }
 
-// Texts of a backend that lies. Each takes from 0.05 s to years with one of the limits of pattern.c
-// alone.
+// Texts of a backend that lies. Each takes from 0.05 s to years with only one of the limits of
+// pattern.c.
 static const struct hostile {
 	const char *pattern;
 	const char *repeated; // fills the text

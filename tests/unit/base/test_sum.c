@@ -27,7 +27,7 @@ static void test_known_answers(void **state)
 	assert_string_equal(sum, "85944171f73967e8");
 }
 
-// Of words: each byte counts, in its place, and so does the length.
+// The sum of words: each byte counts, at its offset, and so does the length.
 static void test_words(void **state)
 {
 	char bytes[41] = {0};
@@ -92,7 +92,7 @@ static void test_every_changed_byte(void **state)
 		}
 }
 
-// The folders above the file are made, and what is read back is the text.
+// The folders above the file are created, and reading returns the text.
 static void test_write(void **state)
 {
 	char folder[] = "/tmp/weir-sum-XXXXXX";

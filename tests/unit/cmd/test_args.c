@@ -275,7 +275,7 @@ static void test_number_of_words(void **state)
 	static const struct {
 		const char *text;
 		size_t min, max;
-		const char *object; // of the refusal; NULL: accepted
+		const char *object; // text of the refusal; NULL: accepted
 	} cases[] = {
 		{"", 0, 0, NULL},         {"a", 1, 1, NULL},         {"a b", 1, 3, NULL},
 		{"", 1, 1, "an address"}, {"a", 2, 2, "an address"}, {"a b", 1, 1, "'b'"},

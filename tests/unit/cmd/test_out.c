@@ -91,7 +91,7 @@ static void test_values(void **state)
 		"\"inner\":{\"words\":[\"one\",0,{\"deep\":1}]},\"after\":2}\n");
 }
 
-// What another process has written, deeper than a document may be too.
+// Output of another process, also deeper than a document may be.
 static void say_json(struct out *o)
 {
 	static const char text[] =
@@ -191,7 +191,7 @@ static void say_long_error(struct out *o)
 	out_error(o, "no", "", "");
 }
 
-// What was printed before the error remains a part of the document.
+// Output before the error remains a part of the document.
 static void test_error_after_a_long_table(void **state)
 {
 	CLEANUP_FREE char *text = printed(JSON, say_long_error, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What drop and reject rules leave out of the answers for a name, and the record of it.
+// Addresses that drop and reject rules exclude from the answers for a name, and their record.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What another answer changes for a name of the policy: what leaves, comes back, is released.
+// Changes by another answer for a name of the policy: addresses leave, return, are released.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +119,7 @@ static void test_comes_back(void **state)
 	answer(w, "192.0.2.1", NOW, TTL(5));
 	answer(w, "192.0.2.2", NOW, TTL(5));
 	answer(w, "192.0.2.1", NOW + 90,
-	       TTL(5)); // after its grace time, but still in force
+	       TTL(5)); // after its grace time, but still active
 	counts(w, 0, 1, 1, 0);
 	check(w, "192.0.2.1", "192.0.2.2 until 150");
 }

@@ -128,7 +128,7 @@ static void test_entries_agree(void **state)
 static const struct {
 	const char *address;
 	bool to;
-	const char *scopes; // of the rules in their order: N none, s some, A all
+	const char *scopes; // decisions of the rules in their order: N none, s some, A all
 } scopes[] = {
 	{"198.51.100.7", false, "ANNNsssA"}, {"203.0.112.1", false, "NAsAsssA"},
 	{"203.0.113.1", false, "NNNNsssA"},  {"10.1.2.3", false, "NNNNNssA"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What ethtool, netlink, /sys and XenStore report of a device decides mode, message and command.
+// The properties of a device from ethtool, netlink, /sys and XenStore decide mode, message and
+// command.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -251,7 +252,7 @@ static void drivers_that_give_no_reason(void **state)
 	one(&f, ADVICE_REFUSES,
 	    "separate channels for receiving and sending, and XDP needs combined ones",
 	    "ethtool -L eth1 rx 0 tx 0 combined 4");
-	set_driver(&f, "nfp"); // no row: any of them may be the reason
+	set_driver(&f, "nfp"); // no row: any may be the reason
 	f.vfs = 1;
 	assert_non_null(strstr(refusal(&f), "(LRO)"));
 	assert_non_null(strstr(refusal(&f), "1 virtual function is in use"));

@@ -115,7 +115,7 @@ static void test_levels(void **state)
 	guard_free(&g);
 }
 
-// What is protected does not count.
+// Protected addresses do not count.
 static void test_sieve(void **state)
 {
 	struct guard g = make_guard();

@@ -38,7 +38,7 @@ static void test_rise_and_fall(void **state)
 	assert_true(h.known);
 }
 
-// Each row: checks until the backend fails, with the last of them, by `fall` of `of`.
+// Each row: checks until the backend fails at the last one, by `fall` of `of`.
 static void test_fall_of(void **state)
 {
 	static const struct {
@@ -49,7 +49,7 @@ static void test_fall_of(void **state)
 		{1, 10, "+++-"},
 		{2, 3, "-++-++-+-"},
 		{3, 10, "-+-+-"},
-		{3, 10, "-++++-+++-"},   // the first is the tenth of them
+		{3, 10, "-++++-+++-"},   // the first is the tenth
 		{3, 10, "-++++-++++--"}, // it is the eleventh: no longer counted
 		{2, 64, "-++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++-"},
 		{2, 64, "-+++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++--"},

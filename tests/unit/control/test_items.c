@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/items.h: what a line means, what is refused with which words, and
-// bounds.
+// Unit tests of ctl/control/items.h: the meaning of lines, messages of refusals, and bounds.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>

@@ -165,7 +165,7 @@ static void the_same_without_reading(void **state)
 	forget();
 }
 
-// With another text the places are others: it is not answered with what is known of the first one.
+// Another text has other locations: it does not get the known values of the first one.
 static void another_text(void **state)
 {
 	CLEANUP_FREE char *other = mem_printf("#\n%s", policy);
@@ -200,7 +200,7 @@ static void any_damage_is_found(void **state)
 		text[n] ^= 0x10;
 		if (!(k = known_read(folder, true)))
 			continue;
-		// What is between the lists and in padding has no meaning.
+		// Bytes between the lists and in padding have no meaning.
 		for (size_t a = 0; a < all.r->n_addresses; a++) {
 			const struct resolved_addresses *was = &all.r->addresses[a], *is;
 
@@ -251,7 +251,7 @@ static void not_of_every_policy(void **state)
 	}
 }
 
-// A packet from a list that is not a set alone asks for more than is known.
+// A packet from a list that is not a single set needs more than the known values.
 static void what_is_not_known_is_an_error(void **state)
 {
 	CLEANUP_FREE char *asks = mem_printf(

@@ -91,7 +91,7 @@ static void nothing_to_do(void **state)
 		    d.walk_ms == LB_DUE_NEVER && !d.ended.n);
 }
 
-// Of the longest idle, and not before the slot is in its next phase.
+// Due after the longest idle, and not before the slot is in its next phase.
 static void a_changing_slot(void **state)
 {
 	struct lb_due d;

@@ -85,7 +85,7 @@ static void test_nanoseconds(void **state)
 	assert_packets(file, sizeof(file) - 1);
 }
 
-// A flag above the link type tells that frames end with their checksum.
+// A flag above the link type is set if frames end with their checksum.
 static void test_frame_checksums(void **state)
 {
 	char file[] = LITTLE TIME "\3\0\0\0\3\0\0\0abc" TIME "\1\0\0\0\2\1\0\0x";

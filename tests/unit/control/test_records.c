@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/records.h: each operation by example, all of them against a naive
-// model, and the file's text against damage.
+// Unit tests of ctl/control/records.h: each operation by example, all against a naive model, and
+// the file's text against damage.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>
@@ -663,7 +663,7 @@ static void test_follows_the_clock(void **state)
 	check_times(&none, &(struct records_clock){BOOT_A, 90010, 60}, 1060, 900); // an older file
 }
 
-// What is loaded in pieces, in any order, is what was there.
+// Records loaded in pieces, in any order, are equal to the stored ones.
 static void test_load(void **state)
 {
 	for (uint64_t seed = 1; seed <= 200; seed++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the references of names become with another answer, and which answers are not followed.
+// Changes of the references of names by another answer, and answers that are ignored.
 #include "tests/unit/base/unit.h"
 
 #include <endian.h>
@@ -250,8 +250,8 @@ static void wide_stays_wide(void **state)
 	check(w, "a", "10.0.0.1 60, 10.0.0.2");
 }
 
-// The address of an entry has become that of the gateway: it is no sign of --wide, and it goes at
-// once.
+// The address of an entry is now the gateway's: this is no sign of --wide, and it is removed
+// immediately.
 static void a_new_gateway_is_released(void **state)
 {
 	struct world *w = *state;

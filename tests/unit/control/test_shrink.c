@@ -32,7 +32,7 @@ static void test_what_is_lost(void **state)
 		{{1, 0, true}, {1, 0, false}, SHRINK_DROPS},
 		{{1, 0, true}, {1, 0, true}, SHRINK_NONE},
 		{{1, 0, false}, {1, 0, true}, SHRINK_NONE},
-		{{8, 1, true}, {4, 0, false}, SHRINK_RULES}, // the first of them
+		{{8, 1, true}, {4, 0, false}, SHRINK_RULES}, // the first one
 		{{3, 1, true}, {1, 0, false}, SHRINK_SERVICES},
 	};
 

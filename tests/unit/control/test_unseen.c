@@ -100,7 +100,7 @@ static void frames_of_hours(void **state)
 	}
 }
 
-// The second of two that run at once tells nothing, and does not begin anew.
+// The second of two concurrent runs reports nothing, and does not restart the measurement.
 static void commands_at_once(void **state)
 {
 	struct unseen u = {0};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/datapath/confined.c: which capabilities a process lacks, and what is said about
-// it.
+// Unit tests of ctl/datapath/confined.c: missing capabilities of a process, and their messages.
 #include "ctl/datapath/confined.h"
 
 #include <errno.h>

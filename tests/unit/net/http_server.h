@@ -16,7 +16,7 @@
 struct http_rule {
 	const char *path;
 	const char *answer; // head and body; NULL: none, the connection stays open
-	size_t len;         // of the answer; 0: strlen
+	size_t len;         // length of the response; 0: strlen
 };
 
 struct http_server {
@@ -27,7 +27,7 @@ struct http_server {
 	pthread_t thread;
 	atomic_uint requests;
 	char last[4096]; // the head of the last request; read it while none is under way
-	char url[64];    // of the buffer of http_url
+	char url[64];    // size of the buffer of http_url
 	int silent[64];  // connections without an answer
 	size_t silent_n;
 };

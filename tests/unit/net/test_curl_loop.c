@@ -77,7 +77,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-// Runs the loop for at most so long.
+// Runs the loop for at most this time.
 static void run(unsigned ms)
 {
 	struct timeval end = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};

@@ -19,7 +19,7 @@ enum {
 	A = 1,
 	CNAME = 5,
 	AAAA = 28,
-	SLACK_MS = 200, // twice what is promised: the machine may be busy
+	SLACK_MS = 200, // twice the promised time: the machine may be busy
 };
 
 #define RRS(...)                                 \

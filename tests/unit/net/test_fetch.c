@@ -237,7 +237,7 @@ static void make_dense(void)
 	deflateEnd(&z);
 }
 
-// What this thread has worked: the machine may have other work at any time.
+// Processor time of this thread: the machine may have other work at any time.
 static uint64_t now_us(void)
 {
 	struct timespec t;
@@ -273,7 +273,7 @@ static void on_dense(void *ctx, struct fetch_result *r)
 	event_base_loopbreak(t->base);
 }
 
-// What else waits for the loop has many turns meanwhile.
+// Other events of the loop have many turns in the meantime.
 static void a_dense_text_leaves_turns_to_others(void **state)
 {
 	static const struct timeval often = {.tv_usec = 1000};

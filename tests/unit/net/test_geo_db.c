@@ -92,8 +92,8 @@ static void neighbours_are_joined_in_each_layout(void **state)
 		assert_string_equal(find("country FR"), "192.0.2.128/25");
 		assert_string_equal(find("country US"), "198.51.100.64/26 2001:db8:1::/48");
 	}
-	// What another country has is left out; the rest is in the fewest prefixes, once for each
-	// family.
+	// Prefixes of another country are left out; the rest is in the fewest prefixes, once for
+	// each family.
 	assert_non_null(strstr(find("country DE"), "192.0.2.0/25 198.51.100.0/26 198.51.100.128/25 "
 						   "2001:db8::/48 2001:db8:2::/47"));
 	assert_null(strstr(find("country DE"), "2002:"));

@@ -147,7 +147,7 @@ static void lists_by_index(void **state)
 	assert_true(lo);
 }
 
-// The same links, and what comes with them.
+// The same links, and their other properties.
 static void lists_without_drivers(void **state)
 {
 	CLEANUP_FREE struct link *all = NULL;

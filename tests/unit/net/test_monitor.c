@@ -161,7 +161,7 @@ static void nothing_is_no_error(void **state)
 	monitor_close(m);
 }
 
-// What is lost is told once; afterwards it continues.
+// Lost messages are reported once; then the monitor continues.
 static void tells_what_is_lost(void **state)
 {
 	struct monitor *m;

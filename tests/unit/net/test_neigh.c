@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Neighbours in messages; hundreds of them requested under one deadline, from a second host.
+// Neighbours in messages; hundreds requested under one deadline, from a second host.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -312,7 +312,7 @@ static void on_query(evutil_socket_t fd, short what, void *ctx)
 	m[2] |= (unsigned char)(0x80 | s->flags);
 	m[3] = s->code;
 	m[7] = s->records;
-	if (s->stranger) { // an answer to another query comes first
+	if (s->stranger) { // an answer to another query arrives first
 		m[1] ^= 1;
 		sendto(fd, m, (size_t)n, 0, (struct sockaddr *)&from, len);
 		m[1] ^= 1;
@@ -377,7 +377,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-// Instead of that of the C library: a backend sends packets faster than they can be read.
+// Replaces the C library's function: a backend sends packets faster than they can be read.
 ssize_t recv(int fd, void *buf, size_t size, int flags)
 {
 	if (now_ms() >= flood_ends_ms)

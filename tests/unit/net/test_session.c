@@ -28,7 +28,7 @@ struct part {
 	void *ctx;
 };
 
-static int result_fd; // of the play that is on
+static int result_fd; // the current scene
 
 static void tell_session(int fd)
 {
@@ -364,7 +364,7 @@ static size_t count_loopback_peers(void)
 	struct err err = {0};
 	int code = session_peers(&peers, &n, &err);
 
-	assert_true(!code || geteuid()); // a real login cannot be looked at without privilege
+	assert_true(!code || geteuid()); // a real login cannot be examined without privilege
 	for (size_t a = 0; a < n; a++)
 		found += is_loopback_v4(&peers[a]);
 	return found;

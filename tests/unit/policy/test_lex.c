@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/policy/lex.c: tokens, places, line ends, and what is no token.
+// Unit tests of ctl/policy/lex.c: tokens, locations, line ends, and bytes that are no token.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>

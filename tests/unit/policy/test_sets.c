@@ -8,7 +8,7 @@
 #define SETS_MAX  6
 #define ITEMS_MAX 9
 #define LISTS_MAX 6
-#define SPACE     64 // addresses looked at: 10.0.0.0/26, 2001:db8::/122
+#define SPACE     64 // addresses tested: 10.0.0.0/26, 2001:db8::/122
 
 enum kind { PREFIX, RANGE, SET };
 
@@ -17,7 +17,7 @@ struct item {
 	bool negated;
 	uint8_t family;
 	unsigned first, last; // last bits of the addresses; of a set: its number
-	unsigned len;         // of a prefix, within the last six bits: 0 .. 6
+	unsigned len;         // length of a prefix, within the last six bits: 0 .. 6
 };
 
 struct set {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Resolved policies, written or random, and a plain evaluation of them, rule by rule.
+// Resolved policies, written or random, and their plain evaluation, rule by rule.
 #pragma once
 
 #include "tests/unit/base/unit.h"

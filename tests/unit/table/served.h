@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Policies with services for the tests of the balancer, and what a plan makes of them.
+// Policies with services for the tests of the balancer, and their plans.
 #pragma once
 
 #include "tests/unit/table/made.h"
@@ -107,7 +107,7 @@ static inline struct lb_plan_options served_options(const struct lb_state *runni
 {
 	return (struct lb_plan_options){
 		.running = running,
-		.key = {{0x0706050403020100, 0x0f0e0d0c0b0a0908}}, // that of docs/ring.md
+		.key = {{0x0706050403020100, 0x0f0e0d0c0b0a0908}}, // as in docs/ring.md
 		.now = SERVED_NOW,
 		.wall_s = SERVED_WALL,
 		.hz = SERVED_HZ,
@@ -168,7 +168,7 @@ static inline void served_settle(struct lb_state *b)
 		b->slots[i] = slot_pack(slot_owner(b->slots[i]), BACKEND_NONE, 0);
 }
 
-// ---- what is said -------------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------------------
 
 struct served_said {
 	enum diag_level level;

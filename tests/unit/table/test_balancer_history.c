@@ -121,7 +121,7 @@ static bool same_place(const struct lb_member *x, const struct lb_member *y)
 	return x->family == y->family && !memcmp(x->addr, y->addr, sizeof(x->addr));
 }
 
-// Of the same service; *ret_n: their number.
+// Members of the same service; *ret_n: their number.
 static const struct lb_member *same_in(const struct lb_state *b, const struct lb_service *s,
 				       const struct lb_member *m, size_t *ret_n)
 {

@@ -112,7 +112,7 @@ static void test_default_and_fragments(void **state)
 	assert_int_equal(i->config.treatment[255], TREAT_PASS);
 	assert_int_equal(i->config.treatment6, TREAT_DROP);
 	image_free(i);
-	m.r.fragments[17] = TREAT_FILTER; // what is left passes
+	m.r.fragments[17] = TREAT_FILTER; // other packets pass
 	i = compiled(&m);
 	assert_int_equal(i->config.treatment6, TREAT_PASS);
 	image_free(i);
@@ -375,8 +375,7 @@ static uint64_t bits_of(const struct image *i, uint8_t last, uint32_t port, uint
 	return rule | services << 1;
 }
 
-// Bit 0: the rule; 1 and 2: the services.
-// What the short program does for the rule.
+// Bit 0: the rule; 1 and 2: the services. Returns the short program's action for the rule.
 static int32_t reason_of(struct made *m, unsigned rule)
 {
 	struct image *i = compiled(m);
@@ -391,7 +390,7 @@ static int32_t reason_of(struct made *m, unsigned rule)
 	return reason;
 }
 
-// The short program decides a limit if that is the only condition, and what comes next is known.
+// The short program decides a limit if that is the only condition, and the next step is known.
 static void test_actions_of_limits(void **state)
 {
 	struct resolved_service services[2];

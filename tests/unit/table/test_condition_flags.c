@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Unit tests of ctl/table/rules.c: each condition of the language sets a flag that the datapath
-// looks at, and is dumped.
+// tests, and is dumped.
 #include "tests/unit/policy/world.h"
 
 #include "ctl/policy/fields.h"

@@ -153,7 +153,7 @@ static void test_use(void **state)
 	rule->fragment = false;
 	rule->ethertype = made_range(&m, 0x806, 0x806);
 	assert_int_equal(used(&m), ONLY(FIELD_ETHERTYPE));
-	rule->impossible = true; // alone it needs a row that it is not in
+	rule->impossible = true; // by itself it needs a row that does not have it
 	assert_int_equal(used(&m), ONLY(FIELD_PROTO));
 	made_free(&m);
 }

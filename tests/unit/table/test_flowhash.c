@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Unit tests of common/flowhash.h and of ring_flow_key(): vectors, the messages word by word, and
-// the quality of the hash, measured like that of SipHash: what SipHash passes, it must pass.
+// the quality of the hash, measured like SipHash: it must pass every test that SipHash passes.
 #include "tests/unit/base/unit.h"
 
 #include <string.h>
@@ -138,7 +138,7 @@ static void test_keys(void **state)
 #define FLOWS  (1u << 18)
 #define SLOTS  4093u
 #define CELLS  65536u
-#define TRIALS 1024u // of the avalanche, for each bit of the message
+#define TRIALS 1024u // trials of the avalanche, for each bit of the message
 
 // A hash to be measured.
 struct subject {
@@ -157,7 +157,7 @@ static uint64_t hash_sip(const struct subject *s, const struct message *m)
 	return hash_bytes(&s->sip, m->word, 4ull * m->n, HASH_ROUNDS, HASH_ROUNDS_FINAL);
 }
 
-// What the measure must refuse: the products without the finalizer, and with half of it.
+// The measure must refuse the products without the finalizer, and with half a finalizer.
 static uint64_t hash_bare(const struct subject *s, const struct message *m)
 {
 	uint64_t x = 0;
@@ -292,8 +292,8 @@ static struct quality measure(hash_function *hash, unsigned family)
 	return q;
 }
 
-// Of 20 deviations one of 4.5 comes by chance once in 7,000 keys. A bit's share of 1024 trials has
-// a deviation of 0.016: 0.1 is 6.4 of them.
+// Among 20 deviations, one of 4.5 occurs by chance once in 7,000 keys. A bit's share of 1024 trials
+// has a deviation of 0.016: 0.1 is 6.4 deviations.
 #define DEVIATION_MAX (4.5 * 4.5)
 #define AVALANCHE_MAX 0.1
 

@@ -5,7 +5,7 @@
 
 #define KEEP_HALF 5000
 
-// What may be the matter with a backend.
+// Possible problems of a backend.
 enum matter {
 	WELL,
 	FAILING,
@@ -297,7 +297,7 @@ static void test_an_apply(void **state)
 	made_free(&again);
 }
 
-// A backend that comes while an agent runs waits for its first check; all others do not.
+// A backend that is added while an agent runs waits for its first check; all others do not.
 static void test_new_ones_wait(void **state)
 {
 	struct made m, more;

@@ -72,7 +72,7 @@ static void test_new_members(void **state)
 	made_free(&m);
 }
 
-// The slots are those of ring_fill, and stable.
+// The slots are the same as from ring_fill, and stable.
 static void test_new_slots(void **state)
 {
 	struct made m;
@@ -143,7 +143,7 @@ static void test_another_order(void **state)
 	a->services[1].hold = 4;
 	a->services[1].pushed = 77;
 	a->services[1].pushed_at = 78;
-	a->members[2].health = BACKEND_DRAIN; // of "a"; its slots go on
+	a->members[2].health = BACKEND_DRAIN; // in "a"; its slots continue
 	a->members[6].override = BACKEND_UP;
 	for (size_t i = 0; i < a->n_slots; i += 7)
 		a->slots[i] = slot_pack(slot_owner(a->slots[i]), slot_owner(a->slots[i]), 9);
@@ -219,7 +219,7 @@ static void test_backup(void **state)
 	made_free(&m);
 }
 
-// A slot that had expired by its age alone must not change again when `idle` or hold grows.
+// A slot that had expired only by its age must not change again when `idle` or hold grows.
 static void test_longer_idle(void **state)
 {
 	struct made m;

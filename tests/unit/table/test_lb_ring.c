@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-// ---- rings in force -----------------------------------------------------------------------------
+// ---- active rings -------------------------------------------------------------------------------
 
 static void test_change(void **state)
 {
@@ -60,7 +60,7 @@ static void test_states(void **state)
 	made_free(&m);
 }
 
-// What would be lost if everything began anew.
+// Connections that would be lost by a new start.
 static void test_loss(void **state)
 {
 	struct made m;
@@ -111,7 +111,7 @@ static void test_nobody_counts(void **state)
 	made_free(&m);
 }
 
-// Removed members are not in the ring, even 1024 of them beside 1024 of the policy.
+// Removed members are not in the ring, even 1024 besides 1024 of the policy.
 static void test_change_beside_gone(void **state)
 {
 	struct made m;
@@ -209,7 +209,7 @@ static void test_fingerprint(void **state)
 	made_free(&m);
 }
 
-// A backend that comes back: its share grows by sixteenths, also where weights are small.
+// The share of a returning backend grows by sixteenths, even if weights are small.
 static void test_ramp(void **state)
 {
 	struct made m;
@@ -236,7 +236,7 @@ static void test_ramp(void **state)
 	made_free(&m);
 }
 
-// That of the configuration does not change with states, commands and ramps.
+// The fingerprint of the configuration does not change with states, commands and ramps.
 static void test_configuration(void **state)
 {
 	struct made m;

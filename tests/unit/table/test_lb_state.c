@@ -154,7 +154,7 @@ static void test_row(void **state)
 	assert_memory_equal(&row, &want, sizeof(row));
 }
 
-// What RFC 1071 says of the words.
+// The checksum of the words by RFC 1071.
 static uint16_t sum_of(const uint8_t *bytes, size_t n)
 {
 	uint32_t sum = 0;
@@ -183,8 +183,8 @@ static bool bit_is_set(const uint32_t source[4], unsigned bit)
 	return bytes[bit / 8] >> (7 - bit % 8) & 1;
 }
 
-// The sum is that of a header with everything that varies zero: with the flow's bits of the source
-// added, that of the header as sent.
+// The sum belongs to a header whose variable fields are zero. Adding the flow's bits of the source
+// gives the sum of the header as sent.
 static void test_backend_complete(void **state)
 {
 	uint64_t random = 5;

@@ -193,7 +193,7 @@ static void test_change_of_a_ring(void **state)
 #define TIME       100u
 #define PIN_IDLE   15u
 #define PIN_LINGER 4u
-#define FLOW(i)    ((uint32_t)(((uint64_t)(i) << 32) / 4093 + 1)) // of slot i of 4093
+#define FLOW(i)    ((uint32_t)(((uint64_t)(i) << 32) / 4093 + 1)) // owner of slot i of 4093
 
 static uint64_t bits(const uint64_t *set, uint32_t size)
 {

@@ -413,8 +413,8 @@ static void test_70000_rows(void **state)
 
 // ---- hosts --------------------------------------------------------------------------------------
 
-// Where there are only hosts, they are in lines, however few or many; also between them is what is
-// elsewhere.
+// If there are only hosts, they are in buckets, however few or many; addresses between them have
+// the row of all others.
 static void test_only_hosts(void **state)
 {
 	uint64_t s = 6;
@@ -522,7 +522,7 @@ static uint32_t listed_addr(uint64_t *s)
 	return (1 + unit_below(s, 222)) << 24 | (uint32_t)(unit_random(s) >> 40);
 }
 
-// As lists have them: half of them /24.
+// As in lists: half are /24.
 static unsigned listed_len(uint64_t *s)
 {
 	static const uint8_t lens[] = {20, 22, 22, 23, 24, 24, 24, 24,

@@ -356,7 +356,7 @@ static void test_clusters(void **state)
 	}
 }
 
-// Regions that begin or end at the first and last addresses, and at those of words.
+// Regions that begin or end at the first and last addresses, and at the ends of words.
 static void test_ends(void **state)
 {
 	static const uint64_t word[] = {0, 1, 2, ~0ull, ~0ull - 1, 1ull << 63, (1ull << 63) - 1};
@@ -425,7 +425,7 @@ static void test_kinds(void **state)
 	}
 }
 
-// Edges at multiples of 2^112 need no node; programs find one all the same.
+// Edges at multiples of 2^112 need no node; programs still find one.
 static void test_no_node(void **state)
 {
 	struct regions r = {0};
@@ -446,8 +446,8 @@ static double cpu_ms(void)
 }
 
 struct figures {
-	double bytes;           // of one prefix or host
-	double present, absent; // loads of a look-up
+	double bytes;           // nodes of one prefix or host
+	double present, absent; // loads per look-up
 };
 
 // Builds, prints and measures; absent addresses are random ones of the assigned ranges.
@@ -519,7 +519,7 @@ static void test_no_room(void **state)
 	tables_free(&t);
 }
 
-// Whatever the bytes are, nothing outside of the tables is read; the sanitizers watch.
+// Any bytes: nothing outside of the tables is read, which the sanitizers verify.
 static void test_damage(void **state)
 {
 	uint64_t s = 9;

@@ -14,7 +14,7 @@ static const uint8_t protos[] = {6, 17, 132, 1};
 
 // ---- services -----------------------------------------------------------------------------------
 
-// What one service has.
+// One service.
 struct wanted {
 	size_t n4, n6; // addresses
 	unsigned len4; // of prefixes
@@ -125,7 +125,7 @@ static struct addr address6(const struct resolved_prefix6 *p)
 	return a;
 }
 
-// An address of a service, or the one after it; a port of it, or one beside it.
+// An address of a service, or the next one; one of its ports, or a neighbouring one.
 static struct packet drawn(const struct resolved *r, uint64_t *random)
 {
 	const struct resolved_service *s =
@@ -285,7 +285,7 @@ static void test_many(void **state)
 	made_free(&m);
 }
 
-// Each place of a line: the name alone is found there, and none that differs in a bit.
+// Each slot of a bucket: only the name is found there, and none that differs in a bit.
 static void test_every_bit(void **state)
 {
 	const __u64 name = vip_name4(0xc0000201, 0x0601bb);
