@@ -4,12 +4,11 @@
  *
  * Each field of a packet is looked up once and yields the number of a row. A row has a bit for each
  * rule that this value of the field can satisfy. The AND of the rows is the set of rules that
- * match; the lowest bit is the first match. Rows with equal words are one row, whatever field they
- * are for.
+ * match; the lowest bit is the first match. Rows with equal words are one row, for all fields.
  *
- * Up to 64 rules: a row is one word. More: the first word is the summary, bit w of which says that
- * word w is not zero; word w is the (w + 1)th. Up to eight words a row does not cross a cache line,
- * longer ones begin with one.
+ * Up to 64 rules: a row is one word. More: the first word is the summary: bit w is set if word w is
+ * not zero; word w is the (w + 1)th. Up to eight words a row does not cross a cache line, longer
+ * ones begin with one.
  *
  * Row 0 does not exist: a look-up that yields 0 has failed. It has no rule. */
 #pragma once

@@ -174,7 +174,7 @@ struct policy_config {
 	__u8 conditions; /* some rule has conditions, only counts, logs or adds */
 	__u8 essentials_filter;
 	__u8 rejects, redirects; /* some rule does so */
-	__u8 fragments;          /* a treatment says something */
+	__u8 fragments;          /* a treatment is set */
 	__u8 treatment6;         /* treatment of later fragments of IPv6, whatever their protocol */
 	__u8 answers;            /* some service has checks through the path */
 	__u8 named;              /* it names interfaces: nothing in it applies to others */

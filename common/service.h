@@ -45,7 +45,7 @@ struct service {
 	__u16 path_ticks; /* pin_ticks() of SERVICE_PATH_S */
 	__u8 mode;        /* enum service_mode */
 	__u8 hash;        /* enum service_hash */
-	__u8 udp_move;    /* udp goes to the owner at once, whatever the slot says */
+	__u8 udp_move;    /* udp goes to the owner immediately, in any state of the slot */
 	__u8 pin_shift;   /* pin_shift(HZ) */
 	struct flow_key key;
 	__u32 buckets;    /* of pins */

@@ -66,7 +66,7 @@ enum table_side_constant {
 	TABLE_SIDE_CONSTANTS,
 };
 
-/* As many as enum policy_field has. */
+/* The number of values of enum policy_field. */
 #define TABLE_FIELDS 9
 
 /* Constants of a matrix: of the rules, and of the services. */

@@ -39,7 +39,7 @@
 	X(SERVICE_NAT, "nat", MODE_PORT | MODE_LATER)               \
 	X(SERVICE_FULLNAT, "fullnat", MODE_PORT | MODE_SOURCE | MODE_LATER)
 
-/* Which part of a packet selects the slot. */
+/* The part of a packet that selects the slot. */
 #define WORDS_OF_HASHES(X)             \
 	X(SERVICE_HASH_TUPLE, "tuple") \
 	X(SERVICE_HASH_SOURCE, "source")
@@ -72,7 +72,7 @@
 	X(EXPECT_REDIRECT, "redirect") \
 	X(EXPECT_SERVICE, NULL) /* a service's name */
 
-/* By what. */
+/* Deciders that an expect line can name. */
 #define WORDS_OF_VIAS(X)                      \
 	X(VIA_ANY, NULL)                      \
 	X(VIA_RULE, NULL) /* a rule's name */ \

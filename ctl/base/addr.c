@@ -95,7 +95,7 @@ static int finish_v6(const struct v6_reading *r, uint8_t ret[16])
 	return 0;
 }
 
-// A group, or the dotted IPv4 address that may stand for the last two (RFC 4291 section 2.2, 3).
+// A group, or a dotted IPv4 address in place of the last two (RFC 4291 section 2.2, 3).
 static int parse_v6_piece(struct v6_reading *r, const char **at, const char *end)
 {
 	const char *start = *at;
@@ -145,7 +145,7 @@ static int parse_v6(const char *at, const char *end, uint8_t ret[16])
 	return more < 0 ? more : finish_v6(&r, ret);
 }
 
-// As written: a mapped address stays one of IPv6.
+// Parses an address as written: a mapped address remains IPv6.
 static int parse_as_written(const char *text, size_t len, struct addr *ret)
 {
 	struct addr a = {.family = 4};
@@ -264,7 +264,7 @@ bool addr_looks_like(const char *text, size_t len)
 
 	if (!len)
 		return false;
-	// No name has these, and the parser's hint says more than "cannot resolve".
+	// No name contains these, and the parser's hint is better than "cannot resolve".
 	if (memchr(text, '/', len) || text[0] == '[')
 		return true;
 	if (all_of(text, len, "0123456789.:-%*") || looks_like_hex_v4(text, len))

@@ -26,12 +26,12 @@ typedef char addr_text[ADDR_TEXT];
 // 0 or -EINVAL.
 int addr_parse(const char *text, size_t len, struct addr *ret, bool *ret_mapped);
 
-// The IPv4 address that an IPv4-mapped one stands for; any other address as it is.
+// The IPv4 address in an IPv4-mapped one; any other address is returned unchanged.
 struct addr addr_unmapped(const struct addr *a);
 
-// An address or ADDRESS/LENGTH. 0, or -EINVAL with a sentence and a hint in err that say how to
-// write what was probably meant: "10/8", "10.0.0.0/255.0.0.0", host bits set, leading zeros,
-// "0x7f.1", "0/0", "fe80::1%eth0", "1.2.3.4/33", "name/24".
+// An address or ADDRESS/LENGTH. 0, or -EINVAL with a sentence and a hint in err that suggests what
+// was probably meant: "10/8", "10.0.0.0/255.0.0.0", host bits set, leading zeros, "0x7f.1", "0/0",
+// "fe80::1%eth0", "1.2.3.4/33", "name/24".
 int prefix_parse(const char *text, size_t len, struct prefix *ret, bool *ret_mapped,
 		 struct err *err);
 // The same, but host bits are cleared: "192.0.2.7/24" is 192.0.2.0/24. 0 or -EINVAL.

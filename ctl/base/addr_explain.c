@@ -13,7 +13,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 
-#define WORD_MAX  159 // longer words are no misspelt addresses; they are shown cut
+#define WORD_MAX  159 // longer words are not misspelt addresses; they are truncated in messages
 #define SHOWN_MAX 60
 
 #define DIGITS "0123456789"
@@ -221,8 +221,8 @@ static bool explain_length(const struct spelled_word *w, struct err *err)
 		      : explain_host_bits(w, &a, (uint8_t)len, err);
 }
 
-// As inet_aton(3) reads it: one to four parts, decimal or hexadecimal, the last one filling the
-// rest.
+// The form that inet_aton(3) accepts: one to four parts, decimal or hexadecimal; the last one fills
+// the remaining bytes.
 static bool classic_v4(const char *text, uint32_t *ret)
 {
 	uint32_t address = 0, part, room = UINT32_MAX;

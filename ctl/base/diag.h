@@ -43,7 +43,7 @@ const struct diag_file *diag_add_file(struct diag *d, const char *name, const ch
 
 // Queue one; at most 200 of each level are kept, the rest is counted, so that a flood of warnings
 // hides no error. The same level, place and sentence again changes nothing. The hint (may be NULL)
-// is printed after the caret. The message says a second place itself, with diag_place.
+// is printed after the caret. A message prints a second location itself, with diag_place.
 __attribute__((format(printf, 5, 6))) void diag_add(struct diag *d, enum diag_level level,
 						    struct diag_at at, const char *hint,
 						    const char *fmt, ...);

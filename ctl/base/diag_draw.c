@@ -16,7 +16,7 @@ struct glyph {
 	const char *at;
 	size_t len;   // bytes in the text
 	size_t width; // columns
-	bool shown;   // as it is, else as '?' or, a tab, as blanks
+	bool shown;   // unchanged, else as '?'; a tab as blanks
 };
 
 static struct glyph glyph_at(const char *at, size_t len, size_t column)

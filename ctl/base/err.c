@@ -81,7 +81,7 @@ int err_refused(struct err *err, const char *fmt, ...)
 	return code;
 }
 
-// Those with one cause, whatever the call was.
+// Errnos that have one cause for every call.
 static const char *const causes[] = {
 	[EPERM] = "operation not permitted",
 	[ENOENT] = "it does not exist",

@@ -23,7 +23,7 @@ struct err {
 	enum err_kind kind;
 	int code;        // positive errno, 0 without one
 	char text[1024]; // "" when nothing failed
-	char hint[512];  // what to do next; "" when there is nothing to say
+	char hint[512];  // the next step; may be ""
 };
 
 // Each returns a negative errno to return: -EINVAL, -code, -EPERM. err may be NULL. fmt is the

@@ -238,7 +238,7 @@ int file_replace(const char *path, const char *text, size_t len, mode_t mode, st
 		return code;
 	code = file_commit(path, err);
 	if (code < 0)
-		unlink(staged); // gone already if it was the folder's sync that failed
+		unlink(staged); // does not exist if the folder's sync failed
 	return code;
 }
 
@@ -249,7 +249,7 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// mkdir may also say EACCES or EROFS about a folder that is there.
+// mkdir may also return EACCES or EROFS for a folder that exists.
 static int make_folder(const char *path, mode_t mode, struct err *err)
 {
 	int code;

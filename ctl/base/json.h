@@ -8,7 +8,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 
-struct json; // one value; a child belongs to its parent as soon as it is added
+struct json; // one value; a parent owns a child as soon as it is added
 
 // jansson exports functions of these four names, and its own calls would reach ours.
 #define json_object json_new_object

@@ -25,7 +25,7 @@ static void new_line(struct json_writer *w)
 		text_addc(&w->text, ' ');
 }
 
-// A byte that JSON takes as it is, and that steers no terminal.
+// A byte that JSON does not escape, and that does not control a terminal.
 static bool is_plain(char c)
 {
 	return c >= ' ' && c < 0x7f && c != '"' && c != '\\';

@@ -35,7 +35,7 @@ const char *num_format_short(double n, num_text buf);     // 999, 1.2 k, 3.4 M, 
 const char *num_format_bytes(uint64_t n, num_text buf);   // 999 B, 1.2 kB, 3.4 MB (1000s)
 // The two largest units that are not zero: "1h", "1h 5m", "55m", "2s", "250ms", "0s".
 const char *num_format_duration_ms(uint64_t ms, num_text buf);
-// Seconds since 1970 as RFC 3339 has them: "2026-11-24T02:15:03+01:00". NULL: there is no such
+// Seconds since 1970 in the form of RFC 3339: "2026-11-24T02:15:03+01:00". NULL: there is no such
 // time.
 typedef char num_time_text[40];
 const char *num_format_time(uint64_t wall_s, num_time_text buf);

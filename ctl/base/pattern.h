@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Regular expressions for text that a stranger wrote: what a match may cost is bounded, whatever
-// the text is.
+// Regular expressions for untrusted text: the cost of a match is bounded for any text.
 //
 // The language is PCRE2's (pcre2pattern(3)), on bytes, without UTF. ^ and $ match at each line. The
 // matcher tries one way after the other, so there are texts for which it takes exponential time.

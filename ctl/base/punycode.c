@@ -20,8 +20,8 @@ static size_t take_point(const char *text, size_t len, uint32_t *ret)
 	return n;
 }
 
-// Lower case where one offset does it: ASCII, Latin-1, Greek, Cyrillic. Registries take lower case
-// only, and this is a hint, so no more is worth its table.
+// Converts to lower case by one offset: ASCII, Latin-1, Greek, Cyrillic. Registries accept only
+// lower case. The result is only a hint, so larger tables are not worthwhile.
 static uint32_t fold(uint32_t c)
 {
 	if ((c >= 'A' && c <= 'Z') || (c >= 0xc0 && c <= 0xde && c != 0xd7) ||

@@ -7,7 +7,7 @@
 
 #include "ctl/base/text.h"
 
-// Adds "xn--bcher-kva.example" for "bücher.example" (RFC 3492), labels in lower case; a label that
-// is ASCII stays as it is. False, with a part added, when the text is not UTF-8, has control
+// Adds "xn--bcher-kva.example" for "bücher.example" (RFC 3492), labels in lower case; an ASCII
+// label is not changed. False, with a part added, when the text is not UTF-8, has control
 // characters, or a label gets longer than 63.
 bool punycode_name(const char *text, size_t len, struct text *ret);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Splits a line into words as a shell does, without expanding anything.
 //
-// Blanks separate words. '…' keeps everything as it is; in "…" a backslash before '"' or '\' is
-// removed, and outside of quotes one before any character. '#' at the beginning of a word begins a
-// comment.
+// Blanks separate words. Text in '…' is literal; in "…" a backslash before '"' or '\' is removed,
+// outside of quotes before any character. '#' at the start of a word starts a comment.
 #pragma once
 
 #include <stddef.h>

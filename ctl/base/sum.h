@@ -2,8 +2,7 @@
 // The checksum in the last line of the files that Weir writes and reads back.
 //
 // It finds bytes that a disk or a person has changed, above all those that still make sense. It
-// does not protect against intent. A file without that line, from an older version, is read as it
-// is.
+// does not protect against intent. A file without that line, from an older version, is accepted.
 #pragma once
 
 #include <stddef.h>
@@ -20,8 +19,8 @@ void sum_of_words(const void *bytes, size_t len, sum_text ret);
 
 // The text and a last line "sum HEX\n" over it. The caller frees it.
 char *sum_seal(const char *text, size_t len, size_t *ret_len);
-// Removes that line: *len becomes the length before it. A text without it, written manually, stays
-// as it is. 0, or -EBADMSG if the sum differs.
+// Removes that line: *len becomes the length before it. A text without it, written manually, is not
+// changed. 0, or -EBADMSG if the sum differs.
 int sum_open(const char *text, size_t *len);
 
 // Writes the file with that line, readable only by root, as file_replace does; creates its folder

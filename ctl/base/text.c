@@ -157,7 +157,7 @@ size_t text_shown(const char *s, size_t len)
 	return n && !steers(text_code_point(s, len)) ? n : 0;
 }
 
-// How many bytes of s are ASCII that shows as it is; most texts are nothing else.
+// The number of leading bytes of s that are plain ASCII; most texts have nothing else.
 static size_t count_ascii(const char *s, size_t len)
 {
 	size_t n = 0;

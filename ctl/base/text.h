@@ -22,7 +22,7 @@ void text_addn(struct text *t, const char *s, size_t len);
 void text_addc(struct text *t, char c);
 // The content, "" when nothing was added; stays owned by t.
 const char *text_get(const struct text *t);
-// Hands the content over to the caller, who frees it; t is empty afterwards. Never NULL.
+// Returns the content, which the caller frees; t is empty afterwards. Never NULL.
 char *text_take(struct text *t);
 void text_free(struct text *t);
 #define CLEANUP_TEXT CLEANUP(text_free)
@@ -38,8 +38,8 @@ static inline bool text_same(const char *a, const char *b)
 size_t text_utf8(const char *s, size_t len);
 // Its value; 0 also when s starts with none.
 uint32_t text_code_point(const char *s, size_t len);
-// As text_utf8, but 0 also for what must not reach a terminal: control characters (C0, DEL, C1),
-// line separators and bidirectional marks.
+// Like text_utf8, but also 0 for characters that must not reach a terminal: control characters (C0,
+// DEL, C1), line separators and bidirectional marks.
 size_t text_shown(const char *s, size_t len);
 // Adds s[0..len) fit for a terminal: what text_shown refuses becomes '?', only tabs are kept.
 void text_add_shown(struct text *t, const char *s, size_t len);

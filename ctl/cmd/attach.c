@@ -46,7 +46,7 @@ static int attach_all(struct context *ctx, struct bringup *b, const struct args 
 }
 
 // With --confirm the trial starts before the first interface is attached: an interface that a
-// killed command leaves expires with the trial.
+// killed command has attached expires with the trial.
 static int attach_on_trial(struct context *ctx, struct bringup *b, const struct args *args,
 			   enum attach_mode mode, uint64_t *trial_ms, struct err *err)
 {

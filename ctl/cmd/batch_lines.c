@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Each line goes through the functions of the command that it names.
+// Each line is processed by the functions of its command.
 #include "ctl/cmd/batch_lines.h"
 
 #include <errno.h>

@@ -50,5 +50,5 @@ int batch_apply(struct batch *b, struct store **ret_store, struct err *err);
 // Adds the result of a line; its values go to the open object.
 void batch_describe(struct text *text, const struct batch_line *line, const struct store *store,
 		    struct out *o);
-// As messages name the file.
+// The name of the file in messages.
 const char *batch_shown_file(const char *file);

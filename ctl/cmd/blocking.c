@@ -418,7 +418,7 @@ static uint64_t stays_until(const struct blocking *r, const struct store *b)
 	return all;
 }
 
-// Whether lines of the list have a time or a direction of their own.
+// Whether lines of the list have a time or a direction.
 static bool lines_differ(const struct blocking *r)
 {
 	vec_each (&r->targets.items.items, item)

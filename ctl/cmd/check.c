@@ -9,7 +9,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/probe.h"
 
-// With privilege the kernel has its say: the program is loaded around private maps and proved.
+// With privilege the kernel is asked: the program is loaded around private maps and proved.
 static int load_and_prove(struct candidate *c, struct err *err)
 {
 	int code = candidate_load(c, NULL, err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Shows which backend a packet goes to, and why.
+// Shows the backend of a packet, and the reason.
 #pragma once
 
 #include "ctl/base/text.h"

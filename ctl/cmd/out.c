@@ -15,7 +15,7 @@
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 
-#define SCHEMA 1 // rises when a key goes or means something else; more keys are no reason
+#define SCHEMA 1 // is raised if a key is removed or changes its meaning, but not for new keys
 
 // Marks that out_bold and similar functions put into a line. They become the terminal's sequences
 // when the line is printed; no other character of a line may control the terminal, so that foreign
@@ -50,8 +50,8 @@ struct out {
 	bool json, color, failed;
 	bool told;     // lines go to standard error, beside the document
 	bool taken;    // by another command: nothing is printed
-	bool streamed; // documents were printed already: an empty last one says nothing
-	bool filled;   // the present one says more than its schema
+	bool streamed; // documents were printed already: an empty last one is useless
+	bool filled;   // the present one has more than its schema
 	struct json_writer writer;
 	size_t table;      // depth of the open table in the document; 0: none
 	bool long_table;   // it is printed in blocks
@@ -494,7 +494,7 @@ void out_cell_as(struct out *o, const char *key, const char *column, const char 
 	add_cell(o, column, text, true);
 }
 
-// Decides which line each column goes to, and narrows columns that are wider than a line.
+// Decides the line of each column, and narrows columns that are wider than a line.
 static void fold(struct out *o)
 {
 	size_t line = 0, used = 0;

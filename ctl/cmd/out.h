@@ -75,7 +75,7 @@ void out_long_table(struct out *o, const char *key);
 void out_row(struct out *o);
 void out_cell(struct out *o, const char *key, const char *column, const char *text);
 void out_cell_u64(struct out *o, const char *key, const char *column, uint64_t value);
-// Text says one thing, JSON a number: "12m" and 720.
+// Different forms in text and JSON: "12m" and 720.
 void out_cell_as(struct out *o, const char *key, const char *column, const char *text,
 		 uint64_t value);
 // Colours the last cell, on a terminal.

@@ -278,8 +278,8 @@ static void report_refresh(struct context *ctx, const struct pool *pool,
 	egress_report(ctx, texts, n, &findings);
 }
 
-// Waits for silent neighbours before the lock is taken, so that no other command waits for the lock
-// meanwhile.
+// Waits for silent neighbours before the lock is taken, so that no other command waits for the
+// lock.
 static int ask_ahead(const struct context *ctx, struct err *err)
 {
 	CLEANUP_POOL struct pool pool = {.lock = -1};

@@ -17,7 +17,7 @@ struct status_names {
 	uint64_t late_age_s, late_ttl_s;
 };
 
-// As the agent has reported, else as the records say.
+// From the agent's report, else from the records.
 void status_names_read(const char *instance, const struct presence *agent,
 		       struct status_names *ret);
 void status_names_show(struct context *ctx, const struct status_names *names, uint64_t now_s);
@@ -25,7 +25,7 @@ void status_names_show(struct context *ctx, const struct status_names *names, ui
 void status_names_alarms(const struct context *ctx, const char *revision, status_alarm *alarm,
 			 void *status);
 
-// That long at least: a timer may come each hour.
+// At least this long: a timer may run every hour.
 #define OVERDUE_LEAST_S 3600
 // Is what was done at `last_s`, and was to be done again each `every_s`, late by four times that?
 bool status_is_overdue(uint64_t last_s, uint64_t every_s, uint64_t now_s);

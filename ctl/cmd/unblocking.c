@@ -38,7 +38,7 @@ static int read_scope(const struct args *args, struct unblocking *r, struct err 
 	return 0;
 }
 
-// A host could be called so, but who writes it means --all.
+// A host could have this name, but the user means --all.
 static int refuse_all(const struct unblocking *r, struct err *err)
 {
 	const char *verb = r->intent.allow ? "unallow" : "unblock";
@@ -94,7 +94,7 @@ static bool is_own(const struct unblocking *r, const struct owner *h, const char
 		(!strcmp(h->list, r->intent.list) && (!name || !strcmp(h->name, name))));
 }
 
-// Every prefix that is held by us; name NULL: by whatever name.
+// Every prefix for which we have a reference; name NULL: by any name.
 static void collect_held(const struct unblocking *r, const struct store *b, const char *name,
 			 struct meant_list *ret)
 {
@@ -120,7 +120,7 @@ static bool owns_prefix(const struct unblocking *r, const struct store *b, const
 	return false;
 }
 
-// The prefixes that are meant to be free afterwards; who held them is known only before.
+// The prefixes that should be free afterwards; their owners are known only before.
 static void collect(const struct unblocking *r, const struct store *b, struct meant_list *ret)
 {
 	if (r->scope == SCOPE_ORIGIN || r->scope == SCOPE_LIST)

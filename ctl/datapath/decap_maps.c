@@ -139,7 +139,7 @@ static bool table_has(const struct decap_table *t, const void *key)
 	return false;
 }
 
-// The keys in the map now; those that are added or removed meanwhile may be missing or not.
+// The keys in the map now; keys that are added or removed in the meantime may be missing or not.
 static struct decap_table table_read(int fd, size_t key_size, size_t max)
 {
 	struct decap_table t = table_for(fd, key_size, max);

@@ -11,7 +11,7 @@
 #include "ctl/base/addr.h"
 #include "ctl/base/err.h"
 
-// Which tunnels end here, and what they may contain.
+// The tunnels that end here, and their allowed contents.
 struct decap_end {
 	uint16_t port;             // of GUE, host order
 	bool forward;              // inner packets may be for others than this host

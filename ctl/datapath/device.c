@@ -23,7 +23,7 @@ static bool name_of(uint32_t ifindex, char ret[IF_NAMESIZE])
 	return ifindex && if_indextoname(ifindex, ret);
 }
 
-// ---- a program, wherever it is ------------------------------------------------------------------
+// ---- programs in any namespace ------------------------------------------------------------------
 
 struct device_search {
 	uint32_t prog_id; // that the device shows

@@ -149,7 +149,7 @@ static int attach_apart(const struct hook_target *target, enum iface_mode mode,
 		return code;
 	if (there.link_prog_id)
 		return occupied(target, program, &there, why, err);
-	probe_kernel_said(); // forgets what the kernel said about the attempt to share
+	probe_kernel_said(); // forgets the kernel's messages about the attempt to share
 	if ((code = program->alone(program->ctx, mode)))
 		return attach_failed(target, mode, code, err);
 	notice_alone(target, why->text, notice);

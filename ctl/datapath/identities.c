@@ -30,7 +30,7 @@ static struct identity_key key_of(const char *identity)
 	return key;
 }
 
-// The order of the bytes: any order will do, as long as it is always the same.
+// Compares bytes: any order works if it is always the same.
 static int compare_keys(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(struct identity_key));

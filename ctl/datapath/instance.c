@@ -33,8 +33,8 @@ enum object_size {
 	SIZE_DEFINED, // as in xdp/
 	SIZE_SHARDS4, // their maps have counters of each CPU
 	SIZE_SHARDS6,
-	// one more than meta.max_entries, which stays free: kernels before 6.13 refuse to replace
-	// an entry in a full trie
+	// meta.max_entries and one that stays free: kernels before 6.13 refuse to replace an entry
+	// in a full trie
 	SIZE_NETS,
 };
 

@@ -167,7 +167,7 @@ int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char
 
 // ---- filling ------------------------------------------------------------------------------------
 
-// A map of the previous generation that is not taken over as it is; *ret_fd stays -1: it is, or it
+// A map of the previous generation that is not taken over unchanged; *ret_fd stays -1: it is, or it
 // does not exist. Later writes of packets to the old map stay there.
 static int open_replaced(int to, const char *previous, enum part part, int *ret_fd, uint32_t *ret_n,
 			 struct err *err)
@@ -455,8 +455,8 @@ static bool same_address(const struct tunnel *a, const struct tunnel *b)
 	       !memcmp(a->key.addr, b->key.addr, sizeof(a->key.addr));
 }
 
-// The services of an address are a chain, whose beginning is an element of its own. Returns how
-// many elements there are.
+// The services of an address are a chain, whose head is a separate element. Returns how many
+// elements there are.
 static uint32_t chain_tunnels(const struct tunnel *at, size_t n, struct tunnel_key *keys,
 			      struct tunnel_end *ends)
 {

@@ -29,7 +29,7 @@ void lb_maps_close(struct lb_maps *l);
 void lb_maps_cleanup(struct lb_maps **l);
 #define CLEANUP_LB_MAPS CLEANUP(lb_maps_cleanup)
 
-// The state as it was when it was opened, to be changed and written back; belongs to l.
+// The state when it was opened, to be changed and written back; belongs to l.
 struct lb_state *lb_maps_state(struct lb_maps *l);
 // Writes backend states and the slots that differ, each with one store, then holds. Members are
 // last; until then a service whose ring changes is `torn`, so the next command repeats what a

@@ -3,7 +3,7 @@
 // INSTANCE_FOLDER/links/NUMBER.
 //
 // A link follows its device through names and network namespaces, and no netlink request replaces
-// it. To detach it, BPF_LINK_DETACH takes effect at once in whichever namespace; then the file in
+// it. To detach it, BPF_LINK_DETACH takes effect immediately in any namespace; then the file in
 // bpffs is removed.
 #pragma once
 
@@ -30,8 +30,8 @@ struct linked {
 // 0 (also if there is no such link), or -errno with err set.
 int linked_read(const char *folder, uint32_t number, struct linked *ret, struct err *err);
 
-// Detaches the program, in whichever namespace the device is, and removes the file. *ret: the link
-// before. 0, or -errno with err set.
+// Detaches the program, in any namespace, and removes the file. *ret: the previous link. 0, or
+// -errno with err set.
 int linked_remove(const char *folder, uint32_t number, struct linked *ret, struct err *err);
 
 // All links of the instance in this folder. *ret_n: how many had a device.

@@ -10,7 +10,7 @@
 // /run/weir/NAME/lock: that wakes the agent. bpffs_ready() must have succeeded. Commands that wait
 // take turns; one gives up when the same command has kept the lock for 10 seconds. A close of
 // *ret_fd releases the lock, and so does the end of the process. 0, or -errno with err set;
-// -EAGAIN, ERR_REFUSED with pid and command of who keeps it, if it has the same /run/weir.
+// -EAGAIN, ERR_REFUSED with pid and command of the holder, if it has the same /run/weir.
 int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err);
 // The same, but waits for one second only, for commands that also work without the lock. When
 // another process keeps it, *ret_fd is -1 and err has pid and command (ERR_REFUSED).
@@ -22,5 +22,5 @@ bool lock_agent_runs(const char *instance);
 // Removes what commands and an agent have left in /run/weir/NAME, unless an agent runs. The caller
 // holds the lock, and the instance is detached.
 void lock_forget(const char *instance);
-// From now on nothing in this process waits for a lock, nor asks who keeps it.
+// From now on this process does not wait for a lock, or find out its holder.
 void lock_never_wait(void);

@@ -98,7 +98,7 @@ static void each_of_processes(struct netns_walk *w)
 		closedir(dir);
 }
 
-// Named ones first: their names say more.
+// Named ones first: their names are more useful.
 static void *walk(void *arg)
 {
 	struct netns_walk *w = arg;

@@ -62,9 +62,8 @@ void overlay_plan_free(struct overlay_plan *p);
 #define CLEANUP_OVERLAY_PLAN CLEANUP(overlay_plan_free)
 
 // Writes the change (sorted by prefix_compare, then kind, no duplicates); packets do not see it
-// yet. Entries that it does not name stay as they are. Checks the space first: a map that would
-// overflow is ERR_REFUSED (-ENOSPC) with the limit, and nothing is written. The caller holds the
-// lock.
+// yet. Other entries do not change. Checks the space first: a map that would overflow is
+// ERR_REFUSED (-ENOSPC) with the limit, and nothing is written. The caller holds the lock.
 int overlay_stage(const struct instance *i, const struct overlay_want *change, size_t n,
 		  struct overlay_plan *ret, struct err *err);
 // The same for the difference to `want` (none has until 0), which becomes the whole overlay: for

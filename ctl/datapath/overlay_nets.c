@@ -192,7 +192,7 @@ static uint64_t inherit(struct overlay_around *a, const struct prefix *p, uint64
 	return state;
 }
 
-// The wider prefixes during a walk through a map, by kind: as they are, and as they are wanted.
+// The wider prefixes during a walk through a map, by kind: present, and wanted.
 struct overlay_walk {
 	struct overlay_around have[OVERLAY_KINDS], want[OVERLAY_KINDS];
 };
@@ -364,8 +364,7 @@ static int add_near(void *ctx, const struct net_raw *raw)
 	return 0;
 }
 
-// From the elements that are there. On failure more bits than necessary are set, which does no
-// harm.
+// Rebuilds it from the elements. On failure more bits than necessary are set, which does no harm.
 static int rebuild_near(const struct instance *i, struct overlay_near *near, enum overlay_table t,
 			struct err *err)
 {
@@ -406,7 +405,7 @@ void nets_settle(const struct instance *i, enum overlay_table t, const struct ne
 		near_remove(near_of(&near), &expired->prefix, expired->kind);
 	if (!gone)
 		return;
-	// Now and then, so that it costs a removal no more than the removal itself.
+	// Occasionally, so that a removal costs at most twice as much.
 	stale = i->knobs->near_stale + (uint32_t)gone;
 	if (stale > entries_of(i, t) && !rebuild_near(i, near_of(&near), t, NULL))
 		stale = 0;
@@ -415,8 +414,7 @@ void nets_settle(const struct instance *i, enum overlay_table t, const struct ne
 
 // ---- recovery -----------------------------------------------------------------------------------
 
-// The element as it was before it was staged, and without an end that was committed; false: remove
-// it.
+// The element before it was staged, and without a committed end; false: remove it.
 static bool restore(const struct instance *i, struct overlay_net *n)
 {
 	if (committed(i, n->epoch))

@@ -428,9 +428,8 @@ static struct overlay_hits sum(const struct shards *s, struct spot at, uint64_t 
 struct overlay_hits slot_hits(const struct shards *s, struct spot at, uint64_t now,
 			      uint64_t *ret_heard)
 {
-	// Where a small counter was added to the big one meanwhile, it was read before or after
-	// that: once more. Packets without a small counter change the big one too, but not by so
-	// much.
+	// If a small counter was added to the big one in the meantime, the sum may be wrong: reads
+	// again. Packets without a small counter change the big one too, but by less.
 	for (;;) {
 		uint64_t before = read_word(slot_word(s, at, OVERLAY_PACKETS));
 		struct overlay_hits hits = sum(s, at, now, ret_heard);

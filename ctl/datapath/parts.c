@@ -86,7 +86,7 @@ void parts_fit(const struct policy_bpf *skel, const struct instance *i)
 	}
 }
 
-// With services it is another one, of which a policy without them need not know.
+// With services it is another one, which other policies need not know.
 static struct bpf_program *short_program(const struct policy_bpf *skel)
 {
 	return bpf_program__autoload(skel->progs.weir_short) ? skel->progs.weir_short

@@ -92,7 +92,7 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 // Sets attach type and fragment support of the programs as the program array of the instance
 // requires them.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i);
-// Which programs are to be loaded beside the general one.
+// The programs to load besides the general one.
 void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances);
 bool parts_is_short(const struct policy_bpf *skel, const struct bpf_program *program);
 struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation_program program);

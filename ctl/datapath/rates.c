@@ -17,7 +17,7 @@
 
 #define NO_PLACE UINT32_MAX
 
-// The kinds of state, each with places of its own.
+// The kinds of state, each with separate elements.
 enum rate_kind { RATE_METER, RATE_TABLE, RATE_PACE, RATE_KINDS };
 
 // A rule keeps its state if these are equal. Without padding, because bytes are compared.

@@ -155,8 +155,8 @@ static int compare(const void *a, const void *b)
 	return prefix_compare(&x->prefix, &y->prefix);
 }
 
-// Rules change the set meanwhile: an address may be missing, and at most twice the size of the set
-// is read.
+// Rules change the set at the same time: an address may be missing, and at most twice the size of
+// the set is read.
 static int read_keys(int fd, const struct generation_about_set *set, struct set_addresses *ret)
 {
 	struct policy_set_key key, next, *at = NULL;

@@ -42,7 +42,7 @@ struct test_result {
 	uint64_t slot_word; // see common/service.h
 	bool pinned;        // by a living pin
 	bool general;       // the general program has seen it
-	// As the packet leaves, unless it is dropped; of the test program, valid until the next
+	// The packet as sent, unless it is dropped; owned by the test program, valid until the next
 	// run.
 	uint8_t *packet;
 	size_t length;

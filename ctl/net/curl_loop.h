@@ -29,5 +29,6 @@ void curl_trust_all(CURL *easy);
 // cleaned up in `done` and after curl_loop_stop. CURLOPT_PRIVATE is used by the loop.
 int curl_loop_start(struct curl_loop *loop, CURL *easy, curl_loop_done *done, void *ctx,
 		    struct err *err);
-// Ends a transfer without a call of `done`. One that has ended, or never started, is no error.
+// Ends a transfer without calling `done`. It is not an error if the transfer has ended or was never
+// started.
 void curl_loop_stop(struct curl_loop *loop, CURL *easy);

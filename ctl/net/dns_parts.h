@@ -23,7 +23,7 @@ enum {
 
 struct dns_resolver;
 
-// As dns_resolve(), but without waiting. 0 or -errno with err set.
+// Like dns_resolve(), but without waiting. 0 or -errno with err set.
 int dns_resolver_new(const char *const *names, size_t n, const struct dns_options *options,
 		     struct dns_answer *answers, struct dns_resolver **ret, struct err *err);
 // Works on what has come, and asks on. True: to be called again when dns_resolver_fd() is readable,

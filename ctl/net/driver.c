@@ -101,7 +101,7 @@ static const struct driver drivers[] = {
 		.resets = true,
 	},
 	{
-		// As i40e; its queues are shared under a lock.
+		// Like i40e; its queues are shared under a lock.
 		.name = "ice",
 		.known_as = "",
 		.since = "5.5",

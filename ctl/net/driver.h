@@ -28,7 +28,7 @@ enum driver_tags {
 	TAGS_OF_PEER, // removed while txvlan of the peer is on, the default
 };
 
-// Which frames that are redirected to a device it sends.
+// Which redirected frames it sends.
 enum driver_redirect {
 	REDIRECT_ALWAYS,
 	REDIRECT_PEER,    // if its peer has GRO or a program

@@ -8,7 +8,7 @@
 #include "ctl/base/addr.h"
 #include "ctl/base/err.h"
 
-// Least that each path carries: packets inside are no longer.
+// The least MTU of any path: packets inside are not longer.
 #define ENCLAVE_MTU 1280
 
 struct enclave {

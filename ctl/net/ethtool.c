@@ -204,7 +204,7 @@ static int read_statistics(const struct ethtool_device *d, struct statistics *s)
 	s->values->cmd = ETHTOOL_GSTATS;
 	s->values->n_stats = n;
 	code = code ? code : device_ioctl(d, s->values);
-	// Queues may have come or gone between the two.
+	// Queues may have been added or removed between the two.
 	return code ? code : s->values->n_stats == s->names->len ? 0 : -EAGAIN;
 }
 

@@ -13,7 +13,7 @@ enum ethtool_state { ETHTOOL_OFF, ETHTOOL_ON, ETHTOOL_UNKNOWN };
 struct ethtool {
 	char driver[32]; // "" when the device has no ethtool
 	enum ethtool_state gro, lro, rx_vlan, tx_vlan, tx_checksum, tso, rx_gro_hw;
-	// Channels; 0 when the driver does not say, or has none of this kind.
+	// Channels; 0 if the driver does not report them, or has none of this kind.
 	uint32_t combined, combined_max, rx, rx_max, tx, tx_max;
 };
 
@@ -30,7 +30,7 @@ struct ethtool_lost {
 	char counter[40]; // the greatest of those that count them; "" without any frame
 };
 
-// 0 or -errno; a driver without such statistics is no error.
+// 0 or -errno; a driver without such statistics is not an error.
 int ethtool_lost(const char *ifname, struct ethtool_lost *ret);
 // The pure part: does this statistic count such frames? Not what a program has dropped by its
 // verdict, which many drivers call "xdp_drop".

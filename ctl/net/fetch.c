@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Transfers of libcurl that end in a text, or in a sentence that says why not.
+// Transfers of libcurl, whose result is a text, or a sentence with the reason of a failure.
 //
 // A fetch is a chain of hops: to the URL, and to where each redirect leads. A hop asks our resolver
 // for the host, since libcurl would do that in a thread and knows nothing of --resolver, and hands
@@ -35,7 +35,7 @@ enum {
 	// libcurl reads this much a hundred times in a turn of the loop, and gzip may expand it a
 	// hundred times.
 	READ_BYTES = 1024,
-	PATIENCE_S = 2, // until who waits learns for what,
+	PATIENCE_S = 2, // until the user learns what the command is waiting for,
 	AGAIN_S = 10,   // and once more
 };
 

@@ -31,7 +31,7 @@ struct fetch_result {
 	bool same;      // the caller's copy is the present one; no text
 	char *text;     // NUL-terminated after len bytes
 	size_t len;
-	char *etag, *modified; // NULL: the server said none
+	char *etag, *modified; // NULL: the server sent none
 };
 void fetch_result_free(struct fetch_result *r);
 

@@ -54,7 +54,7 @@ void geo_paths_free(struct geo_paths *paths)
 	vec_free(&paths->paths);
 }
 
-// The places of --geo, one after the other; *at begins as NULL. NULL: no more. The caller frees it.
+// The next path of --geo; *at starts as NULL. NULL: no further path. The caller frees it.
 static char *next_place(const char **at)
 {
 	const char *begin = *at ? *at : used_paths ? used_paths : default_paths, *end;

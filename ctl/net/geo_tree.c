@@ -57,7 +57,7 @@ static bool read_value(enum geo_kind kind, const MMDB_entry_data_s *data, struct
 	}
 }
 
-// The country or number of a record; a record without one leaves *ret as it is. -EBADMSG: the
+// The country or number of a record; a record without one does not change *ret. -EBADMSG: the
 // record is damaged.
 static int read_record(MMDB_entry_s *entry, enum geo_kind kind, struct geo *ret)
 {
@@ -79,7 +79,7 @@ static int read_record(MMDB_entry_s *entry, enum geo_kind kind, struct geo *ret)
 
 // ---- requested countries and numbers ------------------------------------------------------------
 
-// Which of the wanted ones a record is, by its place in the file: many prefixes share a record.
+// The requested item of a record, by the record's offset in the file: many prefixes share a record.
 struct memo {
 	struct memo_cell {
 		uint32_t offset; // plus one; 0: free
@@ -202,7 +202,7 @@ static int walk_side(struct walk *w, uint64_t record, uint8_t type, MMDB_entry_s
 	case MMDB_RECORD_TYPE_DATA:
 		return take_record(w, entry, at);
 	case MMDB_RECORD_TYPE_SEARCH_NODE:
-		// IPv4 has a walk of its own; trees over IPv6 also have it below ::ffff:0:0/96,
+		// IPv4 is walked separately; trees over IPv6 also have it below ::ffff:0:0/96,
 		// 2002::/16 and others.
 		if (at->addr.family == 6 && db->ipv4_start_node.netmask == IPV4_DEPTH &&
 		    record == db->ipv4_start_node.node_value)

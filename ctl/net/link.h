@@ -50,6 +50,6 @@ int link_get_by_index(uint32_t index, struct link *ret, struct err *err);
 bool link_from_message(const struct nlmsghdr *nlh, struct link *ret);
 // All interfaces in order of their index; the caller frees *ret.
 int link_list(struct link **ret, size_t *ret_n, struct err *err);
-// The same without drivers, each of which is a question of its own, and cheaper for the kernel,
-// which leaves out the counters of IPv6.
+// The same without drivers, which need a request each. It is cheaper for the kernel, which leaves
+// out the counters of IPv6.
 int link_list_bare(struct link **ret, size_t *ret_n, struct err *err);

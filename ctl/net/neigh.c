@@ -155,8 +155,8 @@ static int ask(const struct neigh *n, struct err *err)
 	return code ? cannot_ask(n, code, err) : 0;
 }
 
-// Confirmed entries stay as they are: NTF_USE would make permanent ones mortal. A gateway of many
-// is asked once.
+// Confirmed entries are not changed: NTF_USE would make permanent entries expire. A gateway of many
+// backends is requested once.
 static int ask_all(const struct neigh *wanted, size_t n, struct err *err)
 {
 	int code;
@@ -217,7 +217,8 @@ int neigh_resolve(struct neigh *wanted, size_t n, uint32_t wait_ms, struct err *
 	if ((code = read_states(wanted, n, err)) || (code = ask_all(wanted, n, err)))
 		return code;
 	end = time_ms(CLOCK_MONOTONIC) + wait_ms;
-	// Once more after asking, also without time to wait: who failed before is asked again.
+	// Reads again after the requests, even without time to wait: failed neighbours are
+	// requested again.
 	while (!(code = read_states(wanted, n, err)) && any_waits(wanted, n) &&
 	       (now = time_ms(CLOCK_MONOTONIC)) < end) {
 		sleep_ms(step < end - now ? step : end - now);

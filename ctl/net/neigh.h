@@ -30,8 +30,8 @@ struct neigh {
 bool neigh_from_message(const struct nlmsghdr *nlh, struct neigh *ret);
 
 // Fills in state, stale and mac of the n neighbours whose ifindex and addr are set; duplicates are
-// allowed. Unknown neighbours are asked for all at once (RTM_NEWNEIGH with NTF_USE: the kernel asks
-// without a packet to send, whatever filters are set). The function waits until the last one has
+// allowed. All unknown neighbours are requested at once (RTM_NEWNEIGH with NTF_USE: the kernel asks
+// without a packet to send, independently of filters). The function waits until the last one has
 // answered or failed, at most wait_ms for all together. Stale neighbours are asked for, but not
 // waited for. 0 also when some have not answered: see their state. -errno with err set: the kernel
 // did not list or ask (-ENOBUFS: its table is full).

@@ -45,16 +45,16 @@ struct nexthop_answer {
 
 // Next hops of n destinations in the current network namespace, both families mixed; ret has room
 // for n. Neighbours that the kernel does not know are asked for all at once and waited for, at most
-// wait_ms for all together. 0, also when single destinations have none: their answers say why.
-// -errno with err set: the kernel could not be asked.
+// wait_ms for all together. 0, even if single destinations have none: their answers have the
+// reason. -errno with err set: the kernel could not be asked.
 int nexthop_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
 		 struct err *err);
 
 // Can the driver of a device send redirected frames?
 enum nexthop_xmit nexthop_xmit(uint32_t ifindex);
 
-// The pure part: all of a next hop that route and links say, everything but mac and xmit. links:
-// ordered by index, as link_list gives them. 0, or -errno with err set (route is not one that
-// frames can take, or by a device that XDP cannot send to).
+// The pure part: the values of a next hop from route and links, everything except mac and xmit.
+// links: ordered by index, as link_list gives them. 0, or -errno with err set (route is not one
+// that frames can take, or by a device that XDP cannot send to).
 int nexthop_from(const struct addr *dest, const struct lookup *route, const struct link *links,
 		 size_t n_links, struct nexthop *ret, struct err *err);

@@ -35,7 +35,7 @@ struct probe_spec {
 	uint32_t timeout_ms;
 	// PROBE_HTTP
 	bool tls, insecure;
-	const char *path, *host, *sni, *ca; // NULL but for path: not given
+	const char *path, *host, *sni, *ca; // NULL (except path): not given
 	const struct pattern *body;         // in its first 16 KiB; NULL: any
 	const struct probe_span *statuses;
 	size_t n_statuses;
@@ -49,7 +49,7 @@ struct probe_spec {
 
 struct probe_result {
 	bool good;
-	// not good, but for lack of something on this host: it says nothing of the server
+	// not good because something is missing on this host: no result about the server
 	bool unknown;
 	uint32_t took_us;
 	char why[96]; // not good: "connection refused", "status 500"

@@ -215,7 +215,7 @@ static void add_gateway(struct gateways *g, const struct route *r)
 			    }));
 }
 
-// A list of struct rtnexthop, each followed by attributes of its own and padded to four bytes.
+// A list of struct rtnexthop, each followed by its attributes and padded to four bytes.
 static void add_multipath(struct gateways *g, const struct route *r)
 {
 	const char *at = mnl_attr_get_payload(r->multipath);

@@ -344,8 +344,7 @@ static bool walk(struct process *ret_sshd, struct socket_owner *ret_claim, int *
 {
 	bool claimed = claim_from(getenv("SSH_CONNECTION"), getenv("SSH_CLIENT"), ret_claim);
 	struct process p = {.parent = (uint32_t)getppid()};
-	int of_init =
-		0; // a service in a sandbox may not read the environment of init, which is no login
+	int of_init = 0; // a service in a sandbox cannot read the environment of init
 
 	for (int i = 0; i < ANCESTORS_MAX && process_read(p.parent, &p, error); i++) {
 		if (is_sshd(&p)) {

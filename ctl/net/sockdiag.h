@@ -21,5 +21,5 @@ struct socket_info {
 int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err);
 // Only connected UDP sockets: a server may have a hundred thousand TCP sockets.
 int sockdiag_udp(struct socket_info **ret, size_t *ret_n, struct err *err);
-// Does this -errno of sockdiag_connected say that the kernel has no sock_diag at all?
+// Does this -errno of sockdiag_connected mean that the kernel has no sock_diag?
 bool sockdiag_missing(int code);

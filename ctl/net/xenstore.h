@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-// Opens the connection of this machine. A descriptor, or -errno: it is no machine of Xen, or has no
-// device file.
+// Opens the connection of this machine. A descriptor, or -errno: not a machine of Xen, or no device
+// file.
 int xenstore_open(void);
 
 // Reads the value of one path, relative to the machine or absolute

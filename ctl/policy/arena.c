@@ -24,7 +24,7 @@ static struct arena_block *add_block(struct arena *p, size_t bytes)
 	struct arena_block *block = mem_zalloc(1, sizeof(*block) + size);
 
 	block->size = size;
-	// A block that is full from the start goes after the one that still has room.
+	// A block that is full from the start is inserted after the one that still has room.
 	if (p->blocks && size != BLOCK_BYTES) {
 		block->next = p->blocks->next;
 		p->blocks->next = block;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policy as it was written: one node for each statement, with its place; nothing is looked up.
+// The policy as written: one node for each statement, with its location; nothing is looked up.
 //
 // The parser fills it, check and resolve read it. Words keep their spelling: the field in which a
 // word is used decides whether it is an address, a port or a protocol. Scalars whose form the

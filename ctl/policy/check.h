@@ -8,5 +8,5 @@
 
 // Queues errors and warnings, and marks the nodes with errors as broken. Fills the ast's indexes,
 // the order of its sets and the identities of its rules.
-// may_be_empty: a policy without rule, default and service is no error.
+// may_be_empty: a policy without rule, default and service is not an error.
 void policy_check(struct ast *ast, bool may_be_empty, struct diag *diag);

@@ -141,7 +141,7 @@ static inline bool contains(const struct cidr *outer, const struct cidr *inner)
 	       (len == 128 ? outer->lo == inner->lo : (outer->lo ^ inner->lo) >> (128 - len) == 0);
 }
 
-// A prefix on the way, and what each set says there.
+// A prefix of the walk, and the rank of each set there.
 struct level {
 	struct cidr self; // the merged one
 	struct cidr a, b;

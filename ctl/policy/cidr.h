@@ -2,7 +2,7 @@
 // Sets of addresses by value: the longest matching prefix decides.
 //
 // One array holds one family. An IPv4 address is in the upper 32 bits of hi, so that both families
-// compare alike. Each prefix has a rank: how strongly it says "in" or "not". Within a set the rank
+// compare alike. Each prefix has a rank: how strongly it means "in" or "not". Within a set the rank
 // of a prefix is its length, and "not" wins a tie. When a set joins another one, its prefixes keep
 // the rank they had, so that the longest prefix decides over both; a "not" of one set means nothing
 // to the other set.
@@ -20,7 +20,7 @@ struct cidr {
 	uint64_t hi, lo; // host bits are zero
 	uint32_t line;   // place
 	uint16_t file;
-	uint16_t rank; // 0: says nothing; else 1 + 2 * length, and 1 more for "not"
+	uint16_t rank; // 0: no rank; else 1 + 2 * length, plus 1 for "not"
 	uint8_t len;
 };
 
@@ -40,7 +40,7 @@ void cidr_sort(struct cidr_set *s);
 struct cidr_set cidr_merge(struct cidr_set *a, struct cidr_set *b);
 // The elements of `s` for a set that includes it, or (negated) excludes it.
 struct cidr_set cidr_member(const struct cidr_set *s, bool negated);
-size_t cidr_count(const struct cidr_set *s);  // prefixes, those that say nothing included
+size_t cidr_count(const struct cidr_set *s);  // prefixes, including those without rank
 bool cidr_is_empty(const struct cidr_set *s); // contains no address
 void cidr_free(struct cidr_set *s);
 

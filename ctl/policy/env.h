@@ -35,7 +35,7 @@ struct policy_answer {      // to one name
 	size_t n;
 	uint32_t ttl_s;
 	int error;     // 0, or -errno: no address at all
-	char why[512]; // then: the sentence that says why, "'x.com': no such name (NXDOMAIN)"
+	char why[512]; // then: the reason, "'x.com': no such name (NXDOMAIN)"
 	bool stale;    // the last good answer, since there is no new one; `why` has the reason
 	bool v4_missing, v6_missing; // the name has no address of that family
 	bool v4_failed, v6_failed;   // unknown: the query for that family failed
@@ -90,10 +90,10 @@ struct policy_env {
 	int (*addresses)(void *ctx, struct addr **ret, size_t *ret_n, struct err *err);
 	// The last good content of a list file that is now refused; -ENOENT: none. NULL: never.
 	int (*last_list)(void *ctx, const char *path, char **ret_text, size_t *ret_len);
-	// Then list files are not read, and there are no warnings: those were given the first time.
-	// A list that is not known is an error. NULL: list files are read.
+	// Then list files are not read, and there are no warnings: these were printed the first
+	// time. A list that is not known is an error. NULL: list files are read.
 	const struct policy_known *known;
-	// a policy without rule, default and service is no error: it was accepted once
+	// a policy without rule, default and service is not an error: it was accepted before
 	bool may_be_empty;
 	bool names_may_fail; // a name without any answer is a warning, not an error
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Splices definitions with a stack of its own, because they may nest to any depth.
+// Splices definitions with an explicit stack, because they may nest to any depth.
 #include "ctl/policy/expand.h"
 
 #include <errno.h>
@@ -62,7 +62,8 @@ static const struct ast_define *find_define(const struct splicing *w, const char
 	return *ret == INDEX_NONE ? NULL : &w->x->ast->defines.at[*ret];
 }
 
-// Definitions count like items, so that a list of many empty steps is no more work than a long one.
+// Definitions count like items, so that a list of many empty definitions costs no more than a long
+// one.
 static bool has_room(struct splicing *w)
 {
 	if (w->ret->all.n + w->spliced < w->max)

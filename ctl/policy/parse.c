@@ -73,7 +73,7 @@ static void parse_statements(struct parser *p)
 	}
 }
 
-// A file of iptables, which has an error in each line: one says more.
+// A file of iptables would have an error in each line: one is better.
 static bool refuse_iptables(struct diag *diag, const struct diag_file *file)
 {
 	static const char *const begins[] = {

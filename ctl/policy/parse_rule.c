@@ -190,7 +190,7 @@ static bool parse_add(struct parser *p, struct ast_rule *rule, const struct toke
 
 // ---- the rule -----------------------------------------------------------------------------------
 
-// Clauses with a syntax of their own. All others are fields, parsed by their form.
+// Clauses with special syntax. All others are fields, parsed by their form.
 static const struct {
 	const char *word;
 	clause_fn *parse;

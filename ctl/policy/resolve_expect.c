@@ -106,7 +106,7 @@ static void pick_leaves(struct expect_work *w, const struct leaves *leaves, enum
 	arena_free(&arena);
 }
 
-// Other answers may leave a line without addresses, which is no reason to refuse the policy.
+// Other answers may leave a line without addresses; the policy is not refused for that.
 static void report_empty(struct resolver *r, struct diag_at at, bool filtered, const char *what)
 {
 	if (filtered)

@@ -62,7 +62,7 @@ static void read_ring(struct service_work *k)
 	     arena_printf(&k->r->scratch, "the next prime is %u", next), "ring size must be prime");
 }
 
-// A power of two, so that one service more changes the table of the others seldom.
+// A power of two, so that one additional service seldom changes the tables of the others.
 static uint64_t default_pins(size_t services)
 {
 	uint64_t pins = POLICY_PINS_DEFAULT;

@@ -410,7 +410,7 @@ static uint32_t add_list(struct resolver *r, const struct ast_list *list, enum p
 	return number;
 }
 
-// A set that is the only item is used as it is, unless this use leaves out addresses.
+// A set that is the only item is used unchanged, unless this use excludes addresses.
 static bool is_lone_set(struct resolver *r, const struct leaves *leaves, enum policy_use use)
 {
 	return leaves->all.n == 1 && !leaves->negated && leaves->all.at[0].item->kind == AST_SET &&

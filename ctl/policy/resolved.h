@@ -59,7 +59,7 @@ struct resolved_addresses {
 	const char *name; // name of the set; NULL: a list in a rule or service
 	struct diag_at at;
 	struct place place;
-	bool fixed;  // made of written addresses only: it is the same at the next resolve
+	bool fixed;  // has only literal addresses: the next resolve gives the same
 	bool listed; // list files are in it
 	// host names or own addresses are in it: they may be others at the next resolve of the same
 	// texts
@@ -226,7 +226,7 @@ struct resolved {
 
 	struct resolved_interface *interfaces;
 	size_t n_interfaces;
-	// for interfaces without a default of their own, and without any interface
+	// for interfaces without a specific default, and without any interface
 	bool default_drop;
 	struct diag_at default_at;
 	bool malformed_pass;
@@ -341,7 +341,7 @@ struct resolved_service {
 	uint64_t idle_tcp_ms, idle_udp_ms; // idle_tcp_ms for sctp too
 	uint64_t lost_ms;                  // from "failing" to "down"
 	uint64_t ramp_ms;                  // from "up" to the whole weight
-	uint32_t keep; // parts of 10,000 of the weight that stay whatever checks say
+	uint32_t keep; // share of the weight that is kept despite failing checks, in 1/10,000
 	bool udp_move, hash_source;
 	const struct prefix *source;
 	size_t n_source;

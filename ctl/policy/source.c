@@ -53,7 +53,8 @@ const char *source_path(struct arena *arena, const char *from, const char *path)
 	return arena_printf(arena, "%.*s%s", (int)(slash + 1 - from), from, path);
 }
 
-// Ends one part of a path that is being tidied up: "." goes, ".." takes the part before with it.
+// Ends one part of a path that is being normalised: "." is removed, ".." also removes the previous
+// part.
 static void end_part(struct text *t, size_t start)
 {
 	const char *part = t->at + start;

@@ -11,7 +11,7 @@
 
 // How files are reached; tests put their own in its place.
 struct source_reader {
-	// As file_read of base/file.h.
+	// Like file_read of base/file.h.
 	int (*read)(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
 		    struct err *err);
 	// The paths that match a pattern, in any order, none is fine; the caller frees each and

@@ -14,7 +14,7 @@ static const struct ast_item *find(const struct policy_urls *urls, const struct 
 	return NULL;
 }
 
-// One URL has one text, so what the text must be is said once.
+// One URL has one text, so its conditions are given once.
 static void add(struct policy_urls *urls, const struct ast_item *item, struct diag *diag)
 {
 	const struct ast_item *other = find(urls, item);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The feeds of a policy as it is written.
+// The feeds of a policy as written.
 #pragma once
 
 #include "ctl/policy/ast.h"
@@ -15,6 +15,6 @@ struct policy_urls {
 	size_t n, cap;
 };
 
-// Each URL once, with what its first place says; another place that contradicts is an error. diag
-// NULL: none is queued.
+// Each URL once, with the conditions of its first occurrence; a contradicting one is an error. diag
+// NULL: no error is queued.
 void policy_urls(const struct ast *ast, struct diag *diag, struct policy_urls *ret);

@@ -95,7 +95,7 @@ static struct resolved_rule member_rule(const struct resolved_service *s)
 	};
 }
 
-// A matrix of their own, whose rules are the members. The caller frees *ret_rules.
+// The matrix of the services, whose rules are the members. The caller frees *ret_rules.
 static struct resolved members(const struct resolved *r, struct resolved_rule **ret_rules)
 {
 	struct resolved all = *r;

@@ -15,8 +15,7 @@ struct matrix_field {
 	enum ast_field rule[2]; // fields of a rule that it serves
 	size_t n;
 	bool frame; // frames that are not IP have it too
-	// Fills the table of a field; addresses have tables of their own instead (table4.h,
-	// table6.h).
+	// Fills the table of a field; addresses have other tables instead (table4.h, table6.h).
 	bool (*build)(struct fields_builder *b, enum policy_field field, __u32 *to);
 	// The table is made of parts. Without a name: the element for packets without the field.
 	struct matrix_part {
@@ -44,5 +43,5 @@ size_t fields_size(enum policy_field field);
 // Decides ret->use for all fields, which needs no tables.
 void fields_use(const struct resolved *r, struct field_rows *ret);
 
-// Adds the rows of all used fields but addresses. False when there is no room for a row.
+// Adds the rows of all used fields except addresses. False when there is no room for a row.
 bool fields_build(const struct resolved *r, struct rows *rows, struct field_rows *f);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which backends get new flows although their checks fail: `keep`, and where no other is left.
+// Selects the backends that get new flows although their checks fail: by `keep`, and if no other is
+// left.
 #include "ctl/table/lb_state.h"
 
 // The members of a service.

@@ -138,8 +138,9 @@ static struct lb_member *add_member(struct plan *p, struct turn *t, const struct
 	return to;
 }
 
-// How long a new backend waits for its first check, in jiffies. In a service that is new as a whole
-// no other gets the flows meanwhile; otherwise only an agent that dies or hangs exceeds it.
+// How long a new backend waits for its first check, in jiffies. In a completely new service no
+// other backend gets the flows in the meantime; otherwise only an agent that dies or hangs exceeds
+// this time.
 static uint64_t wait_of(const struct plan *p, const struct turn *t)
 {
 	uint64_t ms = WAIT_MS + (t->was ? t->from->check.timeout_ms : 0);

@@ -26,7 +26,7 @@ struct turn {
 
 // Called before the first number is taken.
 void lb_plan_numbers(struct plan *p);
-// Takes a free number; BACKEND_NONE with an error queued: there is no free one.
+// Takes a free number; BACKEND_NONE with an error queued if no number is free.
 uint16_t lb_plan_number(struct plan *p, const struct resolved_service *from);
 
 // Adds the members of the policy, with their running state.

@@ -49,7 +49,7 @@ static uint32_t ramped_weight(const struct lb_member *m, uint32_t factor)
 	return weight || !lb_member_weight(m) ? weight : 1;
 }
 
-// The members as ring_elect() takes them, without the gone. ret has room for all.
+// The members in the form for ring_elect(), without removed ones. ret has room for all.
 static size_t backends_of(const struct lb_state *b, const struct lb_service *s,
 			  struct ring_backend *ret)
 {
@@ -86,7 +86,7 @@ static size_t configured(const struct lb_state *b, const struct lb_service *s,
 	return n;
 }
 
-// Those that count, with their weights: who has none is for a ring as if not there.
+// The members that count, with their weights: a ring ignores members without weight.
 static size_t elected_of(const struct lb_state *b, const struct lb_service *s,
 			 struct ring_backend *ret)
 {

@@ -61,7 +61,7 @@ struct lb_service {
 	uint8_t hash;                // enum service_hash
 	uint8_t protocols;           // SERVICE_TCP | …
 	uint8_t udp_move;
-	uint8_t checked; // the policy says `check`
+	uint8_t checked; // the policy has `check`
 	// 1: a command is changing its ring, or was killed while it did: the ring is to be written
 	// again
 	uint8_t torn;
@@ -192,8 +192,8 @@ void lb_member_address(const struct lb_member *m, struct addr *ret); // family 0
 // Ends overrides of states that have expired at `wall_s`; overrides of weights do not expire.
 // Return whether the member changed, and how many did.
 bool lb_member_expire(struct lb_member *m, uint64_t wall_s);
-// Is its ring to be written again, whatever a command wants? An override or a wait has ended, or it
-// is torn.
+// Must its ring be written again, independently of the command? An override or a wait has ended, or
+// the ring is torn.
 bool lb_service_is_due(const struct lb_state *b, const struct lb_service *s, uint64_t now,
 		       uint64_t wall_s);
 size_t lb_state_expire(struct lb_state *b, uint64_t wall_s);
@@ -223,7 +223,7 @@ void lb_member_take_override(struct lb_member *m, const char *service,
 struct lb_service_loss {
 	uint32_t unsettled; // slots that are not stable: their flows are pinned
 	uint32_t other;     // stable slots that would have another owner, or none
-	uint64_t jiffies;   // how long slots stay changing, whatever happens
+	uint64_t jiffies;   // how long slots stay changing in any case
 };
 void lb_service_loss(const struct lb_state *b, const struct lb_service *s, uint64_t now,
 		     uint32_t hz, struct lb_service_loss *ret);

@@ -5,7 +5,7 @@
 
 #include "ctl/table/regions.h"
 
-// Up to so many neighbouring addresses with the same row are taken for hosts; more are a prefix.
+// Up to this many neighbouring addresses with the same row count as hosts; more are a prefix.
 #define LINES_RUN 4
 
 // The number of addresses of region i when they are hosts, else 0.

@@ -15,7 +15,7 @@ struct matrix_built {
 	uint32_t words; // 0: there is nothing to match
 	size_t n_rows;  // with row 0
 	uint8_t use[POLICY_FIELDS];
-	struct regions space[MATRIX_SPACES]; // options->keep_regions: what the address tables say
+	struct regions space[MATRIX_SPACES]; // options->keep_regions: rows of addresses
 };
 
 void matrix_built_free(struct matrix_built *m);
