@@ -17,6 +17,7 @@ struct share {
 	uint32_t rest;  // of the division
 	uint32_t at;    // the next slot that it tries
 	uint32_t skip;
+	uint32_t unskip; // skip * unskip = 1 modulo the size of the ring, which is prime
 	uint16_t id;
 };
 
@@ -92,6 +93,26 @@ static void make_turns(const struct shares *s, uint64_t *turns)
 			*turns++ = (k << 32) / s->at[i].weight << TURN_SHARE_BITS | i;
 }
 
+static bool have_equal_weights(const struct shares *s)
+{
+	for (size_t i = 1; i < s->n; i++)
+		if (s->at[i].weight != s->at[0].weight)
+			return false;
+	return true;
+}
+
+// The order that sorting gives where all weights are equal: round by round, each in the order of
+// the shares.
+static void make_equal_turns(const struct shares *s, uint32_t size, uint64_t *turns)
+{
+	uint64_t *end = turns + size;
+
+	for (uint32_t k = 0; turns < end; k++)
+		for (size_t i = 0; i < s->n; i++)
+			if (k < s->at[i].slots)
+				*turns++ = i;
+}
+
 #define DIGIT_BITS 11
 #define DIGITS     (1u << DIGIT_BITS)
 
@@ -144,16 +165,87 @@ static uint32_t first_free(struct share *s, const uint64_t *taken, uint32_t size
 	return slot;
 }
 
+// By the extended algorithm of Euclid (Knuth, The Art of Computer Programming, volume 2, 4.5.2).
+static uint32_t inverse(uint32_t of, uint32_t size)
+{
+	int64_t a = 1, b = 0;
+	uint32_t x = of, y = size;
+
+	while (x) {
+		uint32_t times = y / x, rest = y % x;
+		int64_t next = b - a * times;
+
+		y = x;
+		x = rest;
+		b = a;
+		a = next;
+	}
+	return (uint32_t)(b < 0 ? b + size : b);
+}
+
+// With few free slots nearly all tries meet a slot that is taken: half of all tries are for the
+// last hundred. So how many tries away each of them is gets computed.
+#define FEW 96
+
+struct free_slots {
+	uint32_t slot[FEW];
+	uint32_t n;
+};
+
+static void find_free(const uint64_t *taken, uint32_t size, struct free_slots *ret)
+{
+	ret->n = 0;
+	for (uint32_t slot = 0; slot < size; slot++)
+		if (!(taken[slot / 64] >> slot % 64 & 1))
+			ret->slot[ret->n++] = slot;
+}
+
+// As first_free().
+static uint32_t nearest_free(struct share *s, struct free_slots *f, uint32_t size)
+{
+	uint32_t best = 0, least = size, slot;
+
+	for (uint32_t i = 0; i < f->n; i++) {
+		uint32_t ahead = f->slot[i] - s->at + (f->slot[i] < s->at ? size : 0);
+		uint32_t tries = (uint32_t)((uint64_t)ahead * s->unskip % size);
+
+		if (tries < least) {
+			least = tries;
+			best = i;
+		}
+	}
+	slot = f->slot[best];
+	f->slot[best] = f->slot[--f->n];
+	s->at = slot + s->skip;
+	s->at -= s->at >= size ? size : 0;
+	return slot;
+}
+
+static struct share *share_of(const struct shares *s, uint64_t turn)
+{
+	return &s->at[turn & ((1u << TURN_SHARE_BITS) - 1)];
+}
+
 static void take_turns(struct shares *s, const uint64_t *turns, uint32_t size, uint16_t *ret)
 {
 	CLEANUP_FREE uint64_t *taken = mem_zalloc(size / 64 + 1, sizeof(*taken));
+	uint32_t few = size < FEW ? size : FEW;
+	struct free_slots f;
 
-	for (uint32_t i = 0; i < size; i++) {
-		struct share *share = &s->at[turns[i] & ((1u << TURN_SHARE_BITS) - 1)];
+	for (uint32_t i = 0; i < size - few; i++) {
+		struct share *share = share_of(s, turns[i]);
 		uint32_t slot = first_free(share, taken, size);
 
 		taken[slot / 64] |= 1ull << slot % 64;
 		ret[slot] = share->id;
+	}
+	for (size_t i = 0; i < s->n; i++)
+		s->at[i].unskip = inverse(s->at[i].skip, size);
+	find_free(taken, size, &f);
+	for (uint32_t i = size - few; i < size; i++) {
+		struct share *share = share_of(s, turns[i]);
+
+		ret[nearest_free(share, &f, size)] = share->id;
 	}
 }
 
@@ -174,9 +266,13 @@ int ring_fill(const struct hash_key *key, const struct ring_backend *b, size_t n
 		return -ENOENT;
 	divide(&s, size);
 	turns = mem_zalloc(size, sizeof(*turns));
-	spare = mem_zalloc(size, sizeof(*spare));
-	make_turns(&s, turns);
-	sort_turns(&turns, &spare, size);
+	if (have_equal_weights(&s)) {
+		make_equal_turns(&s, size, turns);
+	} else {
+		spare = mem_zalloc(size, sizeof(*spare));
+		make_turns(&s, turns);
+		sort_turns(&turns, &spare, size);
+	}
 	take_turns(&s, turns, size, ret);
 	return 0;
 }
