@@ -19,6 +19,7 @@
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
+#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/program_load.h"
 #include "ctl/datapath/rates.h"
 #include "ctl/datapath/sets.h"
@@ -204,9 +205,12 @@ static int keep(const struct policy_bpf *skel, const struct markers *markers, st
 	return markers_keep(markers, &g->fd[PART_MARKERS], err);
 }
 
+// In one call at the end: the kernel waits for a grace period at each.
 static int fill_sets(struct generation *g, const struct generation_options *options,
 		     const char *previous, struct err *err)
 {
+	CLEANUP_FREE int *fds = mem_zalloc(options->n_sets + 1, sizeof(*fds));
+
 	for (uint32_t n = 0; n < options->n_sets; n++) {
 		const struct generation_set *set = &options->sets[n];
 		int fd, code = sets_provide(previous, set->name, set->max, &fd, err);
@@ -214,10 +218,11 @@ static int fill_sets(struct generation *g, const struct generation_options *opti
 		if (code)
 			return code;
 		parts_keep(&g->sets, set->name, fd);
-		if (bpf_map_update_elem(g->fd[PART_SETS], &n, &fd, BPF_ANY))
-			return err_system(err, errno, "cannot use the set '@%s'", set->name);
+		fds[n] = fd;
 	}
-	return 0;
+	return options->n_sets && percpu_write(g->fd[PART_SETS], (uint32_t)options->n_sets, fds)
+		       ? err_system(err, errno, "cannot use the dynamic sets")
+		       : 0;
 }
 
 static int fill_devices(const struct generation *g, const struct generation_options *options,

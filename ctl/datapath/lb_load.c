@@ -342,9 +342,12 @@ static int forget(const struct lb_service *s, int fd, const struct lb_ids *fresh
 	return 0;
 }
 
+// In one call at the end: the kernel waits for a grace period at each.
 static int fill_pins(struct generation *g, const struct lb_load *b, const char *previous,
 		     struct err *err)
 {
+	CLEANUP_FREE int *fds = mem_zalloc(b->lb->n_services + 1, sizeof(*fds));
+
 	for (uint32_t n = 0; n < b->lb->n_services; n++) {
 		const struct lb_service *s = &b->lb->services[n];
 		bool is_new = lb_ids_has(&b->fresh, s->id);
@@ -355,10 +358,11 @@ static int fill_pins(struct generation *g, const struct lb_load *b, const char *
 		parts_keep(&g->pins, s->name, fd);
 		if (!is_new && (code = forget(s, fd, &b->fresh, err)))
 			return code;
-		if (bpf_map_update_elem(g->fd[PART_PINS], &n, &fd, BPF_ANY))
-			return err_system(err, errno, "cannot use the pins of '%s'", s->name);
+		fds[n] = fd;
 	}
-	return 0;
+	return b->lb->n_services && percpu_write(g->fd[PART_PINS], (uint32_t)b->lb->n_services, fds)
+		       ? err_system(err, errno, "cannot use the pins of the services")
+		       : 0;
 }
 
 // An array that only commands read: n values of `size` bytes.
