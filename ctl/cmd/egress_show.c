@@ -2,8 +2,11 @@
 // Prints the devices of services: warnings and a table.
 #include "ctl/cmd/egress_show.h"
 
+#include <string.h>
+
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/pool.h"
 
@@ -34,13 +37,41 @@ static void print_findings(struct context *ctx, const struct egress_findings *li
 	}
 }
 
+// What a warning says of its service, "service 'web': …"; the whole of any other warning.
+static const char *without_service(const char *warning)
+{
+	const char *colon = strncmp(warning, "service '", 9) ? NULL : strstr(warning, "': ");
+
+	return colon ? colon + 3 : warning;
+}
+
+// A warning that hundreds of services share is one line.
+static void log_once(char *const *warnings, size_t n, size_t at)
+{
+	const char *text = without_service(warnings[at]);
+	size_t others = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(without_service(warnings[i]), text))
+			continue;
+		if (i < at)
+			return;
+		others += i > at;
+	}
+	if (others && text != warnings[at])
+		log_warning("%.*s and %zu %s: %s", (int)(text - warnings[at] - 2), warnings[at],
+			    others, num_plural(others, "other", "others"), text);
+	else
+		log_warning("%s", warnings[at]);
+}
+
 void egress_report(struct context *ctx, char *const *warnings, size_t n,
 		   const struct egress_findings *list)
 {
 	out_array(ctx->out, "warnings");
 	for (size_t i = 0; i < n; i++) {
 		out_item_string(ctx->out, warnings[i]);
-		log_warning("%s", warnings[i]);
+		log_once(warnings, n, i);
 	}
 	print_findings(ctx, list, true);
 	out_end(ctx->out);

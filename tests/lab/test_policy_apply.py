@@ -876,3 +876,15 @@ def test_a_load_that_takes_long_is_repeated(on, tmp_path):
     said = slow.communicate(timeout=60)[1]
     assert slow.returncode == 0 and "took more than 30 s to load: loading it once more" in said, said
     assert "port 82" in on("show").stdout
+
+
+def test_a_warning_of_many_services_is_one_line(on, tmp_path):
+    """The document has a warning for each of them."""
+    path = tmp_path / "many.weir"
+    path.write_text("default pass\n" + "".join(
+        f"service s{n} {{\n vip 192.0.2.{n}\n port 80\n mode ipip\n backend 10.77.0.2\n}}\n" for n in range(1, 4)))
+    said = on("apply", path).stderr.splitlines()
+    text = "packets above 1480 bytes do not fit into the tunnel through near0, and are answered with 'too big': " \
+           "ip link set near0 mtu 1520"
+    assert [line for line in said if "tunnel" in line] == [f"weir: warning: service 's1' and 2 others: {text}"]
+    assert on.json("apply", path, "--force")["warnings"] == [f"service 's{n}': {text}" for n in range(1, 4)]
