@@ -92,7 +92,7 @@ enum iface_mode {
 
 /* An element of the interface table, the map `ifaces`; its index is the number of the interface. */
 struct iface {
-	/* NUL-terminated, at the last look; a new device of this name gets the number */
+	/* NUL-terminated, as last seen; a new device of this name gets the number */
 	char name[16];
 	__u32 ifindex;
 	__u32 state;   /* enum iface_state */

@@ -2,9 +2,9 @@
 /* Arithmetic whose bounds the verifier of each kernel follows, the same in user space.
  *
  * The compiler removes a mask that it can prove, and turns one that selects into a branch, of which
- * the verifier follows both sides. So these are instructions that the compiler does not look into.
- * Kernel 6.1 forgets the bounds of |, ^, << and products unless the constant is the source
- * operand. */
+ * the verifier follows both sides. So these are instructions that the compiler does not analyse.
+ * Kernel 6.1 forgets the bounds of |, ^, << and products unless the constant is the source operand.
+ * */
 #pragma once
 
 #include <linux/types.h>

@@ -16,7 +16,7 @@
 #define OVERLAY_NETS4 (1u << 8)
 #define OVERLAY_NETS6 (1u << 16)
 
-/* ifindex -> interface number: one look. User space picks a multiplier under which no two
+/* ifindex -> interface number: one access. User space picks a multiplier under which no two
  * interfaces have the same bucket, and has two tables, so that it can fill one while packets read
  * the other. knobs.iface_hash has the multiplier in its upper half, in the lower one where the
  * table begins. */

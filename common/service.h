@@ -57,7 +57,7 @@ struct service {
 };
 _Static_assert(sizeof(struct service) == 128, "layout");
 
-/* One line of the cache; its place in the array is its number. `state` is set with one store. A
+/* One cache line; its index in the array is its number. `state` is set with one store. A
  * number is one backend of one service; the numbers of services come from the same array, their
  * elements are free. MAC addresses and addresses are as in the frame, so that headers are copied in
  * pieces of eight bytes. */
@@ -254,10 +254,10 @@ SERVICE_INLINE __u32 slot_of(__u64 hash, __u32 size)
 
 /* ---- pins ------------------------------------------------------------------------------------ */
 
-/* {flow 32, backend 14, level 2, time 16}, the flow on top; all zero is a free place. A flow is
- * known by the hash of its whole tuple, also in services with `hash source`: the upper 32 bits
- * select the bucket, the lower 32 are in the pin. With `hash tuple` the lower ones select the slot
- * too, so that a walk over the pins knows the slot of each.
+/* {flow 32, backend 14, level 2, time 16}, the flow on top; all zero is a free slot of the bucket.
+ * A flow is known by the hash of its whole tuple, also in services with `hash source`: the upper 32
+ * bits select the bucket, the lower 32 are in the pin. With `hash tuple` the lower ones select the
+ * slot too, so that a walk over the pins knows the slot of each.
  *
  * `time` is in ticks of one to two seconds, when the pin was last written. It wraps after 65536
  * ticks, 18 hours: a pin that has not been used since then seems young again for one life. Two
@@ -387,7 +387,7 @@ SERVICE_INLINE __u32 pin_age(__u64 pin, __u32 time)
 }
 
 /* A pin lives for more than its life, or its linger if it is closed, by less than two ticks. A free
- * place does not live. */
+ * slot of the bucket does not live. */
 SERVICE_INLINE int pin_lives(__u64 pin, __u32 time, __u32 life, __u32 linger)
 {
 	return pin_backend(pin) != BACKEND_NONE &&

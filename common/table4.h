@@ -61,9 +61,9 @@ struct table4_leaf {
 	__u64 in[4];
 };
 
-/* Lines of hosts. `seed` is such that no two hosts of the line have the same slot. The highest bit:
- * some host had no place, it is in the table. A free slot holds an address that has another slot or
- * line. */
+/* Buckets of hosts. `seed` is chosen so that no two hosts of the bucket have the same slot. The
+ * highest bit: some host had no slot, it is in the table. A free slot holds an address that has
+ * another slot or bucket. */
 enum hosts4_kind {
 	HOSTS4_NONE,
 	HOSTS4_ONE, /* all have the row H4_IN */

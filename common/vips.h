@@ -3,7 +3,7 @@
  *
  * Services of a few addresses, ports and protocols have an element for each of their combinations,
  * in buckets of 64 bytes. A hash selects the bucket; a multiplier in the bucket gives each element
- * a different place, so only one is compared. ctl/table/vips decides which services are in buckets,
+ * a different slot, so only one is compared. ctl/table/vips decides which services are in buckets,
  * and sets VIPS_ALL if there are no others. No two services claim the same packet. See
  * common/tables.h for TABLE_NUMBER and TABLE_AT. */
 #pragma once
@@ -18,7 +18,7 @@
 #define VIPS6_LOG2 1
 #define VIPS6      (1 << VIPS6_LOG2)
 
-/* A free place has service 0. */
+/* A free slot has service 0. */
 struct vip_line4 {
 	__u64 spread;         /* odd: vip_place4() */
 	__u64 name[VIPS4];    /* vip_name4() */

@@ -107,8 +107,7 @@ static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *p
 	return !(rule->flags & RULE_LIMIT) || limit_holds(ctx, index, pkt->l3_offset, pkt->family);
 }
 
-/* Those of a test packet are what the test says: sets are empty, nothing is exceeded, no chance
- * taken. */
+/* For a test packet the test decides: sets are empty, no limit is exceeded, no chance is taken. */
 static __always_inline bool conditions_supposed(const struct policy_test *test,
 						const struct policy_rule *rule)
 {
@@ -121,8 +120,8 @@ static __always_inline bool conditions_supposed(const struct policy_test *test,
 	return !(rule->flags & RULE_LIMIT) || !test->over == !!(rule->flags & RULE_UNDER);
 }
 
-/* Those of a test packet that stands for many: sets and connections as they are, but what changes
- * from one packet to the next does not speak against it. */
+/* For a test packet that represents many: sets and connections as they are, but conditions that
+ * change from packet to packet do not exclude it. */
 static __always_inline bool conditions_calm(struct xdp_md *ctx, struct packet *pkt,
 					    const struct policy_rule *rule)
 {
@@ -225,7 +224,7 @@ static __always_inline int redirect(const struct policy_rule *rule)
 									     : REASON_DROP_REDIRECT;
 }
 
-/* What the deciding rule does with the packet: a reason; the verdict follows from it. */
+/* The action of the deciding rule: a reason, which implies the verdict. */
 static __always_inline int act(struct xdp_md *ctx, struct packet *pkt, __u32 index)
 {
 	const struct policy_rule *rule = bpf_map_lookup_elem(&rules, &index);

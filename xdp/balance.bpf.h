@@ -87,16 +87,15 @@ static __always_inline int leave_foreign(struct packet *pkt)
 	return pkt->passed;
 }
 
-/* What becomes of a packet that passed and is a service's, or is ICMP and may follow one: a
- * reason. */
+/* Decides a packet that passed and is for a service, or is ICMP and may follow one: a reason. */
 static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 backend = BACKEND_NONE;
 	const struct service *s;
 	int reason;
 
-	/* What came to all on the link is not sent on (RFC 1812 section 5.3.4): each balancer there
-	 * has it. */
+	/* Broadcasts on the link are not sent on (RFC 1812 section 5.3.4): each balancer there
+	 * receives them. */
 	if (unlikely(!is_for_one(ctx)))
 		return pkt->passed;
 	if (unlikely(!is_for_us(ctx)))

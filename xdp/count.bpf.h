@@ -5,7 +5,7 @@
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
 
-/* Of a device that has none itself: that of the bond with this member, or of the interface whose
+/* For a device without a number: the number of the bond with this member, or of the interface whose
  * index has changed. */
 __noinline int number_of_other(__u32 ifindex)
 {
@@ -34,7 +34,7 @@ static __always_inline __u32 number_of(__u32 ifindex)
 	return (__u32)number_of_other(ifindex) & (WEIR_IFACES - 1);
 }
 
-/* That of the interface that the packet came in on. */
+/* The number of the interface of arrival. */
 static __always_inline __u32 iface_number(const struct xdp_md *ctx)
 {
 	return number_of(ctx->ingress_ifindex);

@@ -61,7 +61,7 @@ __noinline int decap_routed(struct xdp_md *ctx, struct packet *pkt)
 	return 0;
 }
 
-/* What UDP carries. Its checksum is not verified: the inner packet has its own. */
+/* The payload of UDP. The checksum is not verified: the inner packet has its own. */
 static __always_inline int find_in_gue(struct xdp_md *ctx, const struct packet *pkt,
 				       struct inner *in)
 {
@@ -245,8 +245,7 @@ static __always_inline int l2_write(const struct xdp_md *ctx, const struct l2 *l
 	return GO_ON;
 }
 
-/* MAC addresses and all tags move up to the inner packet; the ethertype after them is that of the
- * inner packet. */
+/* MAC addresses and all tags move up to the inner packet, followed by its ethertype. */
 static __always_inline int strip(struct xdp_md *ctx, const struct packet *pkt,
 				 const struct inner *in)
 {

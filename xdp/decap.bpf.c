@@ -10,7 +10,7 @@
 #include "xdp/decap-inner.bpf.h"
 #include "xdp/lpm.bpf.h"
 
-/* What the kernel merges so far is no tunnel: it passes as what is malformed does. */
+/* Packets that the kernel merges so far are not tunnels: they pass, as malformed packets do. */
 __noinline int merged_bytes(struct xdp_md *ctx, __u32 offset)
 {
 	(void)ctx;
@@ -145,7 +145,7 @@ int weir_decap(struct xdp_md *ctx)
 	struct packet pkt = {};
 	int reason;
 
-	/* What is malformed outside is for the stack to judge. */
+	/* Malformed outer packets are left to the stack. */
 	if (parse(ctx, &pkt) != GO_ON || !is_tunnel(&pkt))
 		return XDP_PASS;
 	reason = decap(ctx, &pkt);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What happens to a packet that no rule decided: the essentials, then the default.
+/* Decides packets that no rule decided: the essentials, then the default.
  *
- * Under `default drop` the essentials are what a host needs to keep its addresses and routes. */
+ * Under `default drop` the essentials are the packets that a host needs to keep its addresses and
+ * routes. */
 #pragma once
 
 #include "xdp/tables.bpf.h"
@@ -61,7 +62,7 @@ static __always_inline int essential_here(struct xdp_md *ctx, struct packet *pkt
 	return reason;
 }
 
-/* Where the policy does not hold, no default of it has a bit. */
+/* If the policy does not apply, none of its defaults has a bit. */
 static __always_inline int default_verdict(struct xdp_md *ctx, struct packet *pkt)
 {
 	if (MARKER(MARK_DEFAULT_DROP) >> (pkt->iface & 63) & 1) {
@@ -80,8 +81,8 @@ static __always_inline int default_verdict(struct xdp_md *ctx, struct packet *pk
 	return pkt->neighbour ? REASON_PASS_ND : REASON_PASS_DEFAULT;
 }
 
-/* `fragments drop|pass`: later fragments, those of IPv4 by protocol. In IPv6 a later fragment may
- * name any (RFC 8200 section 4.5: the receiver takes the next header from the first one alone). */
+/* `fragments drop|pass`: later fragments, in IPv4 by protocol. In IPv6 a later fragment may name
+ * any protocol (RFC 8200 section 4.5: the receiver uses only the next header of the first one). */
 static __always_inline int fragments(const struct packet *pkt)
 {
 	__u8 treatment;

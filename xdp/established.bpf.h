@@ -16,7 +16,7 @@ struct nf_conn {
 	unsigned long status;
 };
 
-/* The kernel's own options struct; only this prefix of it is ABI. */
+/* The kernel's options struct; only this prefix is ABI. */
 struct bpf_ct_opts {
 	__s32 netns_id;
 	__s32 error;

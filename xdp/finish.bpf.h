@@ -7,7 +7,7 @@
 #include "xdp/marker.bpf.h"
 #include "xdp/test.bpf.h"
 
-/* Of the reasons whose verdict is not simply pass or drop. */
+/* The verdict of reasons that do not simply pass or drop. */
 #define VERDICT_CASE_PASS(symbol)
 #define VERDICT_CASE_DROP(symbol)
 #define VERDICT_CASE_TX(symbol) \

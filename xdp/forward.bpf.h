@@ -20,10 +20,10 @@
 #include "xdp/reply.bpf.h"
 #include "xdp/sum.bpf.h"
 
-/* The least that Ethernet carries, with a tag or the checksum: so long a short packet may have been
- * made. */
+/* The minimum length of Ethernet, with a tag or the checksum: a shorter packet may have been padded
+ * to this length. */
 #define FRAME_SHORT 64
-/* Of offsets after a link header. */
+/* Offsets after a link header. */
 #define LINK_MASK 31
 
 static __always_inline bool has_mode(__u32 mode)
@@ -99,7 +99,7 @@ static __always_inline bool put_headers(struct xdp_md *ctx, const struct backend
 	return mode == SERVICE_DR;
 }
 
-/* Back where it came from, or through another device. */
+/* Sends it back on the interface of arrival, or through another device. */
 static __always_inline int send(struct xdp_md *ctx, struct packet *pkt, const struct backend *to)
 {
 	if (to->ifindex == ctx->ingress_ifindex) {
@@ -111,8 +111,7 @@ static __always_inline int send(struct xdp_md *ctx, struct packet *pkt, const st
 									 : REASON_DROP_NO_NEXT_HOP;
 }
 
-/* What the way to a backend carries: the egress, or less, as long as what a router said is
- * young. */
+/* The path MTU to a backend: the egress MTU, or less while a router's report is valid. */
 static __always_inline __u32 way_mtu(const struct service *s, struct backend *to)
 {
 	__u32 path = *(volatile __u32 *)&to->path, mtu = to->mtu;
@@ -126,8 +125,8 @@ static __always_inline __u32 way_mtu(const struct service *s, struct backend *to
 	return mtu;
 }
 
-/* What a client is told when the way carries `mtu`: no less than what clients make of it, for a
- * router that was believed must not have cut them off. */
+/* The MTU for the client if the path has `mtu`: not less than clients accept, so that a false
+ * report of a router cannot cut them off. */
 static __always_inline __u32 client_mtu(__u32 family, __u32 mtu, __u32 outer)
 {
 	__u32 least = family == 4 ? SERVICE_CLIENT_MIN4 : SERVICE_CLIENT_MIN6;
@@ -145,7 +144,7 @@ static __always_inline __u32 way_room(const struct packet *pkt, const struct ser
 	return room < egress ? room : egress;
 }
 
-/* The time is looked at only for packets that the way does not carry, if what was said is true. */
+/* The time is tested only for packets that are too long according to the report. */
 static __always_inline bool is_too_long(const struct backend *to, __u32 length)
 {
 	__u32 path = *(volatile __u32 *)&to->path;
@@ -235,8 +234,7 @@ static __always_inline int forward(struct xdp_md *ctx, struct packet *pkt, const
 		.length = pkt->length,
 		.proto = outer_proto(pkt->family, s->mode),
 	};
-	__u32 vlan =
-		*(volatile __u16 *)&to->vlan; /* once: the headroom must be that of the header */
+	__u32 vlan = *(volatile __u16 *)&to->vlan; /* once: the headroom must fit the header */
 
 	if (reason != GO_ON)
 		return reason;

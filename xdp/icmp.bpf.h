@@ -18,7 +18,7 @@
 #define IP4_OPTION_LSRR 131
 #define IP4_OPTION_SSRR 137
 
-/* What an error quotes after the IP header: eight bytes at least (RFC 792). */
+/* Quoted bytes of an error after the IP header: at least eight (RFC 792). */
 struct quoted_ports {
 	__be16 source, dest;
 };
@@ -96,9 +96,8 @@ static __always_inline bool same_address6(const void *a, const __u32 *b)
 	return !((word[0] ^ b[0]) | (word[1] ^ b[1]) | (word[2] ^ b[2]) | (word[3] ^ b[3]));
 }
 
-/* Take over the addresses and the protocol of the quoted packet, client and service exchanged: it
- * came back from the backend. Return the length of its IP header; 0: the quote cannot be
- * followed. */
+/* Take over the addresses and the protocol of the quoted packet, client and service exchanged: the
+ * backend sent it. Return the length of its IP header; 0: the quote cannot be followed. */
 static __always_inline __u32 quoted_addresses4(struct xdp_md *ctx, struct packet *pkt, __u32 offset)
 {
 	const struct iphdr *ip = header_at(ctx, offset, sizeof(*ip));
@@ -159,7 +158,7 @@ __noinline int is_on_the_way4(struct xdp_md *ctx, struct packet *pkt)
 		const __u8 *option;
 		__u32 step;
 
-		/* The verifier forgets how it came here: the paths of each turn meet. */
+		/* The verifier forgets the path: the paths of each turn meet. */
 		asm volatile("" : "+r"(at));
 		at &= 63;
 		if (at >= end)
@@ -192,8 +191,8 @@ static __always_inline int vip_echo(struct xdp_md *ctx, struct packet *pkt)
 	return answer_echo(ctx, pkt);
 }
 
-/* ICMP that belongs to no service by itself. GO_ON: it follows a flow now, pkt->service says whose;
- * else what becomes of it. */
+/* ICMP that belongs to no service by itself. GO_ON: it now follows a flow of pkt->service; else its
+ * reason. */
 __noinline int vip_icmp(struct xdp_md *ctx, struct packet *pkt)
 {
 	if (!pkt || service_find(pkt, BY_DESTINATION) == NO_SERVICE)

@@ -8,7 +8,7 @@
 
 /* The one place where a test object differs: tests/reference/balancer and tests/limits play
  * histories of hours and years, and compare slots, pins and the packets that a limit passes, to the
- * bit, with models that are told the time. The kernel's clock cannot be set. */
+ * bit, with models that get the same time. The kernel's clock cannot be set. */
 #ifdef TEST_CLOCK
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -6,8 +6,8 @@
  * and to the verifier all slots are one.
  *
  * The caller reads the epoch, then an entry, then the epoch again. So the number of shards is read
- * after the epoch, and a line by way of it; and a result depends on what was read for it, also the
- * result that there is no entry. */
+ * after the epoch, and then a bucket through it; a result, even that there is no entry, depends on
+ * the values read for it. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -82,8 +82,8 @@ struct {
 	__array(values, struct overlay_shard_times6);
 } times6 SEC(".maps");
 
-/* What is found: kinds in the lowest bits, PAIRED, the slot's number and the shard's. 0: no entry
- * in force. */
+/* The result: kinds in the lowest bits, PAIRED, the numbers of slot and shard. 0: no active
+ * entry. */
 #define FOUND_PAIRED OVERLAY_META_PAIRED
 #define FOUND_SLOT   16
 #define FOUND_SHARD  32
@@ -172,7 +172,7 @@ static __always_inline __u64 overlay_time(__u32 family, __u32 shard, __u32 word)
 	return times ? times[BOUND(word, OVERLAY_TIMES4 * OVERLAY_WORDS - 1)] : 0;
 }
 
-/* Is an entry in force that ends, or waits for its epoch? *seen: the expiry, which was written
+/* Is an entry active that expires, or waits for its epoch? *seen: the expiry, which was written
  * before the meta. */
 static __always_inline bool is_in_force(__u32 family, __u32 shard, __u32 slot, __u32 meta,
 					__u64 epoch, __u64 *seen)
@@ -241,8 +241,7 @@ static __always_inline __u64 scan6(const struct overlay_line6 *line, __u64 high,
 	return place;
 }
 
-/* The entry in force of an IPv4 address (network order) among the kinds, which are of one
- * direction. */
+/* The active entry of an IPv4 address (network order) among the kinds, which have one direction. */
 __noinline __u64 overlay_find4(__u32 addr, __u32 kinds, __u64 epoch)
 {
 	const struct knobs *k = knobs_after(epoch);
@@ -303,7 +302,7 @@ __noinline __u64 overlay_find6(__u64 high, __u64 low, __u32 kinds, __u64 epoch)
 
 /* ---- the usual entry: the only slot of its address, in the first line ------------------------ */
 
-/* What a look into the first line tells. */
+/* The result of reading the first bucket. */
 struct line_host {
 	__u64 found;
 	__u64 *counter; /* the small one of this CPU; NULL: it is looked up */
@@ -315,7 +314,7 @@ struct line_host {
 #define HOST_ABSENT(read) ((struct line_host){.absent = (read)})
 #define HOST_ASK          ((struct line_host){.ask = true})
 
-/* Is it an entry of these kinds that is in force, and the only one of the address? */
+/* Is it an active entry of these kinds, and the only one of the address? */
 static __always_inline bool is_plain(__u32 meta, __u32 kinds)
 {
 	return meta & kinds &&
@@ -329,7 +328,7 @@ static __always_inline struct line_host host_at(__u32 family, __u32 shard, __u32
 				  .counter = counters ? counters + place : NULL};
 }
 
-/* Ones, 3 n + 2 of them, if slot n has the address; else 0. */
+/* 3 n + 2 ones if slot n has the address; else 0. */
 #define SLOT_ONES(line, n, addr)                                                  \
 	({                                                                        \
 		__u64 ones_ = *(volatile const __u32 *)&(line)->slot[n] ^ (addr); \
@@ -339,9 +338,9 @@ static __always_inline struct line_host host_at(__u32 family, __u32 shard, __u32
 		ones_;                                                            \
 	})
 
-/* The ones of the slot that has the address; 0: none has it. Where several have it those of one of
- * them. Without a branch for each slot: which place it is cannot be foretold, but whether there is
- * one can, and then the counters are on their way before the line is there. */
+/* The ones of the slot that has the address; 0: none has it. If several slots have it, the ones of
+ * one slot. Without a branch for each slot: which place it is cannot be foretold, but whether there
+ * is one can, and then the counters are on their way before the line is there. */
 static __always_inline __u64 ones4(const struct overlay_line4 *line, __u32 addr)
 {
 	_Static_assert(OVERLAY_LINE4 == 8, "each slot is written out");

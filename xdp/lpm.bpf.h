@@ -3,9 +3,9 @@
  * every program.
  *
  * An atomic operation on a word that is not aligned to its size is a fault on arm64, in the kernel.
- * The kernel aligns the values of all other maps to 8: those of arrays have a size rounded up to 8,
- * those of hashes follow a key whose size is rounded up to 8. In a trie (kernel/bpf/lpm_trie.c) a
- * value follows the key without its prefixlen, which begins at a multiple of 8. */
+ * The kernel aligns the values of all other maps to 8: values of arrays have a size rounded up to
+ * 8, values of hashes follow a key whose size is rounded up to 8. In a trie (kernel/bpf/lpm_trie.c)
+ * a value follows the key without its prefixlen, which begins at a multiple of 8. */
 #pragma once
 
 #include <linux/bpf.h>

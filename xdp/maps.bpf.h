@@ -2,7 +2,7 @@
 /* The maps that all programs of an instance share.
  *
  * User space makes and pins them once and passes them to each object that it loads. The sizes here
- * are those of a fresh instance. */
+ * are the sizes of a new instance. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -24,9 +24,9 @@
 			     : "i"(MARKER_MAGIC << 32 | (__u32)(number))); \
 		marker_;                                                   \
 	})
-/* Is its number `value`? User space makes a jump that is always taken of it, or none at all: unlike
- * a comparison it costs nothing where it does not jump. The program goes straight on where the
- * number is another one. */
+/* Is its number `value`? User space replaces it by a jump that is always taken, or by nothing:
+ * unlike a comparison it costs nothing if it does not jump. The program continues if the number is
+ * another one. */
 static __always_inline bool marker_is(const int number, const int value)
 {
 	asm goto("if r10 == %0 goto %l[yes]" : : "i"(MARKER_JUMP(number, value)) : : yes);
@@ -35,7 +35,7 @@ yes:
 	return true;
 }
 
-/* Its address. What is written there through a cast must not be frozen. */
+/* Its address. A map that is written there through a cast must not be frozen. */
 #define MARKER_PTR(number) ((const __u8 *)MARKER(number))
 
 /* The element `index` of a table of `type`, or NULL where the table does not have so many. One

@@ -6,8 +6,9 @@
  * (Documentation/memory-barriers.txt; tools/memory-model/Documentation/ explanation.txt,
  * "Dependency Relations" and "Preserved Program Order"):
  *
- * - An address dependency: a read comes after another one whose value its address is computed from,
- *   even if the value does not matter for the result. A compiler could see that it does not matter;
+ * - An address dependency: a read is ordered after another one from whose value its address is
+ *   computed, even if the value does not matter for the result. A compiler could see that it does
+ *   not matter;
  *   the JIT translates each instruction.
  * - A value-returning atomic operation is a full barrier (Documentation/atomic_t.txt, "ORDERING").
  *   BPF has no cheaper one on kernels before 6.15.
@@ -20,7 +21,7 @@
 
 #include "xdp/marker.bpf.h"
 
-/* `value`, from which addresses are computed: what is read there is read after `seen` was. One
+/* `value`, from which addresses are computed: reads there are ordered after the read of `seen`. One
  * piece, which ctl/datapath/markers.c replaces as a whole. */
 #define AFTER(value, seen)                                             \
 	({                                                             \
@@ -44,7 +45,7 @@ yes:
 	return true;
 }
 
-/* All reads before it come before all reads after it, those of helpers included. */
+/* All earlier reads precede all later reads, including those of helpers. */
 static __always_inline void read_barrier(void)
 {
 	if (marker_is(MARK_REORDERS, 1)) {

@@ -26,10 +26,10 @@
 /* Bytes of the longest link header that is written. */
 #define LINK_BYTES 18
 
-/* What is put around a packet; by value. */
+/* The outer headers of a packet; by value. */
 struct outer {
 	__u64 hash;   /* of the flow */
-	__u32 length; /* of the packet inside, IP */
+	__u32 length; /* length of the inner packet, IP */
 	__u32 inner;  /* sum of the packet inside, for GUE in IPv6 */
 	__u8 proto;   /* of the outer header */
 	__u8 tos;     /* type of service or traffic class of the packet inside */
@@ -124,7 +124,7 @@ static __always_inline __u32 source_drawn(const struct backend *to, __u32 bits)
 	return bits - len >= 32 ? ~0u : bpf_htonl(~0u >> (len & 31));
 }
 
-/* The bits themselves. Those of the backend's own source are zero there. */
+/* The bits themselves, which are zero in the backend's source. */
 static __always_inline __u32 source_bits(__u64 hash, const struct backend *to, __u32 bits)
 {
 	__u32 drawn = source_drawn(to, bits);
@@ -160,7 +160,7 @@ static __always_inline __u16 outer_check(__u64 sum)
 }
 
 /* IPv4 at `at`; more: bytes between it and the packet. The identification has no meaning with DF
- * (RFC 6864). What never changes in the checksum is in the element of the backend. */
+ * (RFC 6864). The constant part of the checksum is in the element of the backend. */
 static __always_inline void write_outer4(void *at, const struct backend *to, struct outer o,
 					 __u32 more)
 {
@@ -198,8 +198,8 @@ static __always_inline void write_gue(void *at, struct outer o, __u16 check)
 	put8(at, BYTES8(BYTES4(gue_port(o.hash), bpf_htons(DECAP_PORT)), BYTES4(length, check)));
 }
 
-/* Of GUE over IPv6, which must have one (RFC 8200 section 8.1). The packet inside has been summed
- * up. */
+/* The checksum of GUE over IPv6, which requires one (RFC 8200 section 8.1). The inner packet has
+ * been summed up. */
 static __always_inline __u16 gue_check6(const struct backend *to, struct outer o)
 {
 	__u64 length = bpf_htons(sizeof(struct udphdr) + o.length);
@@ -210,7 +210,7 @@ static __always_inline __u16 gue_check6(const struct backend *to, struct outer o
 	return check ? check : 0xffff;
 }
 
-/* The headers of a tunnel at `at`, outer_bytes() of them. `gue` is a constant. */
+/* The headers of a tunnel at `at`, outer_bytes() bytes. `gue` is a constant. */
 static __always_inline void write_tunnel4(void *at, const struct backend *to, struct outer o,
 					  bool gue)
 {

@@ -36,7 +36,7 @@ struct overlay_near near SEC(".data.near");
 /* A packet that overlay4 and overlay6 do not decide. */
 #define OVERLAY_ASK (-2)
 
-/* An address by value. IPv4: `low` alone, in network order; IPv6: both halves in host order. */
+/* An address by value. IPv4: only `low`, in network order; IPv6: both halves in host order. */
 struct overlay_addr {
 	__u64 high, low;
 };
@@ -46,7 +46,7 @@ struct overlay_ends {
 	struct overlay_addr src, dst;
 };
 
-/* What decided: an entry of a host, or of a prefix. */
+/* The deciding entry: of a host, or of a prefix. */
 struct overlay_found {
 	__u64 host;
 	struct overlay_net *net;
@@ -85,7 +85,7 @@ static __always_inline __u64 find_host(const struct overlay_addr *a, int family,
 	return find_kinds(a, family, kinds & ~OVERLAY_KINDS_ALLOW, AFTER(epoch, seen));
 }
 
-/* Read after *epoch, and before what is read after *epoch from then on. */
+/* Read after *epoch, and before later reads that follow *epoch. */
 static __always_inline bool bit_is_set(const __u64 *bits, __u32 n, __u64 *epoch)
 {
 	__u64 word = *(volatile const __u64 *)&bits[n >> 6 & (OVERLAY_NEAR_WORDS - 1)];
@@ -125,7 +125,7 @@ static __always_inline struct overlay_net *net_around(const struct overlay_addr 
 	}
 }
 
-/* Is an entry of this kind in force for a prefix around the address? */
+/* Is an entry of this kind active for a prefix around the address? */
 static __always_inline bool net_decides(const struct overlay_addr *a, int family, __u32 want,
 					int kind, __u64 epoch, struct overlay_found *found)
 {
@@ -149,7 +149,7 @@ static __always_inline bool net_decides(const struct overlay_addr *a, int family
 #define WANT_NETS(family)  (((family) == 4 ? OVERLAY_NETS4 : OVERLAY_NETS6) * 15)
 #define FOUND_ALLOW(found) ((found)&OVERLAY_KINDS_ALLOW)
 
-/* ---- hosts alone ----------------------------------------------------------------------------- */
+/* ---- only hosts ------------------------------------------------------------------------------ */
 
 static __always_inline void hit_host(const struct line_host *h, int family, __u32 bytes)
 {
@@ -161,8 +161,8 @@ static __always_inline void hit_host(const struct line_host *h, int family, __u3
 		overlay_count(family == 6, h->found, bytes);
 }
 
-/* What the entry decides, counted. An allowed packet may be for a service: nothing is counted
- * before that is known. */
+/* Counts and returns the entry's decision. An allowed packet may be for a service: nothing is
+ * counted before that is known. */
 static __always_inline int decided_by(const struct line_host *h, int family, int block,
 				      __u32 length)
 {
@@ -206,10 +206,9 @@ static __always_inline int decide_sides(const struct overlay_ends *ends, int fam
 	return decided_by(&h, family, from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO, length);
 }
 
-/* One reading of the epoch decides the whole packet: a commit in the middle of it must not let it
- * fall between two entries. The epoch is read before the kinds that exist, and those before the
- * entries: as the command writes them, the other way round. And it is read again after all of
- * them. */
+/* One reading of the epoch decides the whole packet: after a commit in between, it must not fall
+ * between two entries. The epoch is read before the kinds that exist, and those before the entries:
+ * as the command writes them, the other way round. It is read again after all look-ups. */
 static __always_inline int decide_hosts(const struct overlay_ends *ends, int family, __u32 length)
 {
 	__u64 epoch = epoch_now();
@@ -233,9 +232,9 @@ static __always_inline int decide_hosts(const struct overlay_ends *ends, int fam
 	return GO_ON;
 }
 
-/* The short ways: REASON_PASS_ALLOW or REASON_DROP_BLOCK_*, counted; GO_ON: no entry is in force;
- * OVERLAY_ASK: the packet is one for overlay(). Addresses are those of struct overlay_addr, length
- * is that of the IP packet. */
+/* The short ways: REASON_PASS_ALLOW or REASON_DROP_BLOCK_*, counted; GO_ON: no entry is active;
+ * OVERLAY_ASK: overlay() must decide. Addresses are as in struct overlay_addr; length is the IP
+ * packet's. */
 __noinline int overlay4(__u32 src, __u32 dst, __u32 length)
 {
 	const struct overlay_ends ends = {{0, src}, {0, dst}};
@@ -365,6 +364,6 @@ static __always_inline int overlay(struct packet *pkt)
 	if (!knobs.overlay || !pkt->family || pkt->neighbour)
 		return GO_ON;
 	if (is_test() && !test_is_live())
-		return GO_ON; /* an expect line sees the policy alone */
+		return GO_ON; /* an expect line sees only the policy */
 	return pkt->family == 4 ? overlay_whole4(pkt) : overlay_whole6(pkt);
 }

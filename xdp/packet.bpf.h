@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What parse finds out about a packet, and what a stage can return. */
+/* The result of parse for a packet, and the results of stages. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -43,16 +43,15 @@ struct packet {
 	__u8 tcp_header;        /* bytes */
 	__u32 tcp_seq, tcp_ack; /* network order, for reject */
 	__u32 sctp_tag;     /* 0: the packet is an INIT and nothing else (RFC 9260 section 8.5.1) */
-	__u8 neighbour;     /* IPv6 neighbour discovery that came from this link */
+	__u8 neighbour;     /* IPv6 neighbour discovery from this link */
 	__u8 source_routed; /* IPv6: a routing header whose end is not reached */
 	__u8 only_service;  /* dropped by default unless it goes to a backend */
-	/* an ICMP error: addresses and ports are those of the flow it quotes, its client as
-	 * source */
+	/* an ICMP error: addresses and ports of the flow it quotes, the client as source */
 	__u8 quoted;
 	__u8 verdict;  /* XDP_TX or XDP_REDIRECT, once it is on its way to a backend */
 	__s32 service; /* that it belongs to; NO_SERVICE */
 	__s32 passed;  /* the reason that let it pass before */
-	__u32 row;     /* of an address, on its way through the map: see classify */
+	__u32 row;     /* row of an address, passed through the map: see classify */
 	/* index of the counter of the rule that does not let it pass, and 1; 0: none */
 	__u32 dropped_by;
 };

@@ -124,7 +124,7 @@ static __always_inline __u32 merged4(struct xdp_md *ctx, const struct iphdr *ip,
 	return ip->protocol == IPPROTO_TCP && whole ? merged_bytes(ctx, l3) : 0;
 }
 
-/* RFC 2675 section 2, as the kernel writes it: the option alone in its header, then TCP. */
+/* RFC 2675 section 2, as the kernel writes it: the only option in its header, then TCP. */
 struct ip6_jumbo {
 	__u8 next, length, type, size;
 	__be32 payload;
@@ -150,7 +150,7 @@ static __always_inline __u32 merged6(struct xdp_md *ctx, __u8 next, __u32 payloa
 	return bpf_ntohl(jumbo->payload) == bytes ? bytes : 0;
 }
 
-/* `payload` bytes at `offset` of the original packet, more of them coming or not. */
+/* `payload` bytes at `offset` of the original packet, with or without further fragments. */
 static __always_inline int parse_fragment(struct packet *pkt, __u32 offset, bool more,
 					  __u32 payload)
 {
@@ -284,7 +284,7 @@ static __always_inline int parse_ip6(struct xdp_md *ctx, struct packet *pkt)
 }
 
 /* The transport header of `size` bytes, whole and inside the IP packet; else *ret_reason. A first
- * fragment has to hold all of it (RFC 7112 section 4, applied to IPv4 too). */
+ * fragment must contain the whole header (RFC 7112 section 4, applied to IPv4 too). */
 static __always_inline void *transport(struct xdp_md *ctx, const struct packet *pkt, __u32 size,
 				       int reason, int *ret_reason)
 {

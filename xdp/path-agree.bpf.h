@@ -26,7 +26,7 @@ struct {
 
 #define PATH_MTU_SHIFT 8 /* of {mtu, proto} below */
 
-/* What no number of notices makes less. */
+/* The least MTU that notices can set. */
 static __always_inline __u32 path_least_ever(__u32 family)
 {
 	return family == 4 ? SERVICE_PATH_MIN4 : SERVICE_PATH_MIN6;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* ICMP "too big" about tunnel packets, from routers on the path to backends (RFC 1191, RFC 8201).
  *
- * The path MTU of the backend is lowered, and the client is told in the name of its VIP, as RFC
- * 2003 section 5 and RFC 2473 section 8 require.
+ * The path MTU of the backend is lowered, and the client gets an error from its VIP, as RFC 2003
+ * section 5 and RFC 2473 section 8 require.
  *
  * Anyone can send such an error, so it must quote a packet that Weir sends: from the outer source
  * of a backend, to that backend, in the mode of a service, for a VIP and ports of that service,
@@ -24,12 +24,12 @@
 #include "xdp/path-agree.bpf.h"
 #include "xdp/pins.bpf.h"
 
-/* What is quoted of a tunnel packet. */
+/* The quote of a tunnel packet. */
 struct path_quote {
 	struct tunnel_key key; /* whom the packet was for */
 	__u32 source[4];
-	__u32 mtu;    /* that of the narrow link, as the router says */
-	__u32 length; /* of the packet that did not fit */
+	__u32 mtu;    /* MTU of the narrow link, from the router */
+	__u32 length; /* length of the packet that did not fit */
 	__u32 outer;  /* bytes of headers in front of the packet inside */
 	__u32 inside; /* where that begins in the frame */
 	__be16 port;  /* that GUE was sent from */
@@ -163,8 +163,7 @@ static __always_inline __u32 quoted_inner6(struct xdp_md *ctx, const struct pack
 	return sizeof(*ip);
 }
 
-/* The first bytes inside say the version and, two of them, the length: all that a short quote
- * has. */
+/* The first inner bytes have the version and the length: a short quote has no more. */
 static __always_inline bool quoted_begin(struct xdp_md *ctx, const struct packet *pkt,
 					 struct path_quote *q)
 {
@@ -217,7 +216,7 @@ static __always_inline bool quoted_take(struct xdp_md *ctx, const struct packet 
 	*q = (struct path_quote){.key.family = pkt->family};
 	if (!icmp)
 		return false;
-	/* Of IPv4 the upper half may have a length: RFC 4884 section 4.1. */
+	/* In IPv4 the upper half may have a length: RFC 4884 section 4.1. */
 	q->mtu = bpf_ntohl(icmp->rest) & (pkt->family == 4 ? 0xffff : ~0u);
 	return quoted_tunnel(ctx, pkt, q) && quoted_inner(ctx, pkt, q) &&
 	       !((q->source[0] ^ pkt->dst[0]) | (q->source[1] ^ pkt->dst[1]) |
@@ -383,8 +382,8 @@ __noinline int path_tell(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
 									     : REASON_DROP_FORWARD;
 }
 
-/* What the client is to be told that the way carries; 0: nothing, as it is not about a packet of
- * ours, or one that cannot be followed back to a client. */
+/* The MTU for the client; 0: no error is sent, because the quote is not of our packet, or its
+ * client cannot be found. */
 __noinline int path_learn(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct path_quote *q = path_quote_get();
@@ -404,7 +403,7 @@ __noinline int path_learn(struct xdp_md *ctx, struct packet *pkt)
 	return backend == BACKEND_NONE ? 0 : path_lower_flow(q, s, backend);
 }
 
-/* A "too big" to an address of ours: what becomes of it, or GO_ON: it goes its way as any other. */
+/* Decides a "too big" to one of our addresses; GO_ON: it is treated like other packets. */
 static __always_inline int path_notice(struct xdp_md *ctx, struct packet *pkt)
 {
 	int mtu = path_learn(ctx, pkt);

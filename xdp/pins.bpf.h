@@ -30,7 +30,7 @@ static __always_inline __u64 hash_of_source(const struct service *s, const struc
 				: flow_source6(&s->key, pkt->src);
 }
 
-/* A SYN without ACK, an INIT; not what is only quoted. */
+/* A SYN without ACK, an INIT; but not in a quote. */
 static __always_inline bool opens(const struct packet *pkt)
 {
 	if (pkt->quoted || !pkt->has_l4)
@@ -40,7 +40,7 @@ static __always_inline bool opens(const struct packet *pkt)
 	return pkt->proto == IPPROTO_SCTP && !pkt->sctp_tag;
 }
 
-/* What a packet says of its flow. Two bits and HEARD_UDP are a number, for a global function. */
+/* The state of a flow by its packet. Two bits and HEARD_UDP are a number, for a global function. */
 enum flow_event { FLOW_GOES_ON, FLOW_OPENS, FLOW_CLOSES };
 
 #define HEARD_EVENT 3u
@@ -215,7 +215,7 @@ static __always_inline bool is_due(const struct service *s, __u64 old, __u64 new
 /* Where a packet goes, and what becomes of its flow's pin: the lower half of a pin, of which only
  * the backend counts where none is written, and bits. It is decided first and written last: in
  * between a program may leave the packet to another one. 0: the service never had a backend. */
-#define CHOICE_SHIFT    32           /* above it are bits of what is written */
+#define CHOICE_SHIFT    32           /* the bits above belong to the written value */
 #define CHOICE_STORE    (1ull << 32) /* the flow has no pin and gets this one */
 #define CHOICE_UPDATE   (1ull << 33) /* the pin of the flow becomes this one */
 #define CHOICE_REOPENED (1ull << 34) /* events, to be counted */
@@ -345,7 +345,7 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 	if (source)
 		hash = hash_of_tuple(s, pkt);
 	choice = choose_unstable(pkt->service, word, hash, heard(pkt), &pin);
-	/* What is only quoted is not of the flow. */
+	/* A quoted packet does not belong to the flow. */
 	if (choice >> CHOICE_SHIFT && !pkt->quoted)
 		choice_write(pkt->service, hash, choice, pin);
 	return pin_backend(choice);

@@ -31,7 +31,8 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct
 	pkt->iface = !marker_is(MARK_NAMED, 0) ? policy_class(iface_number(ctx)) : 0;
 	if (unlikely((reason = parse(ctx, pkt)) != GO_ON))
 		return marker_is(MARK_MALFORMED_PASS, 1) ? REASON_PASS_MALFORMED : reason;
-	/* What a router sends on is no discovery: a neighbour would not take it with a hop less. */
+	/* A forwarded packet is not discovery: a neighbour would not accept it with a lower hop
+	 * limit. */
 	if (unlikely(pkt->neighbour) && is_in_transit(ctx, pkt))
 		pkt->neighbour = 0;
 	if ((reason = answer(ctx, pkt)) != GO_ON)
@@ -74,14 +75,14 @@ int weir_short(struct xdp_md *ctx)
 	return begin(ctx, false);
 }
 
-/* Of a policy with services: what these need of registers the other one does not lose. */
+/* For a policy with services: the other program does not lose the registers that these need. */
 SEC("xdp/policy")
 int weir_short_balance(struct xdp_md *ctx)
 {
 	return begin(ctx, true);
 }
 
-/* For tests that must know which packets came here. */
+/* For tests that must know which packets take this program. */
 static __always_inline void note_general(void)
 {
 	struct policy_test *t = is_test() ? test_get() : NULL;

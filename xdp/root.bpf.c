@@ -15,15 +15,14 @@ static __always_inline int pass(struct xdp_md *ctx, enum weir_reason reason)
 	return XDP_PASS;
 }
 
-// knobs.bypass is the latest end of all bypasses; which interfaces they are for costs a look only
-// while there is one.
+// knobs.bypass is the latest end of all bypasses; their interfaces are read only during a bypass.
 static __always_inline bool bypassed(const struct xdp_md *ctx)
 {
 	return bpf_jiffies64() < knobs.bypass_until[iface_number(ctx)];
 }
 
-// What came with a trial is as good as detached once it has run out: whoever was cut off by it gets
-// in again.
+// After a trial, the interfaces that it attached count as detached: a login that it cut off works
+// again.
 static __always_inline bool went_with_trial(const struct xdp_md *ctx)
 {
 	return knobs.brought && knobs.brought >> iface_number(ctx) & 1;

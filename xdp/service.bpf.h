@@ -70,7 +70,7 @@ struct {
 	__array(values, struct pins_map);
 } pins SEC(".maps");
 
-/* Of the services with tunnels: by address and service, the numbers of backends. */
+/* For services with tunnels: the numbers of backends, by address and service. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -120,8 +120,8 @@ static __always_inline void service_tally(__u32 id, enum service_event event)
 		c->event[event]++;
 }
 
-/* Whose? With the destination alone: whose is the address; with the source: is it a service's at
- * all? */
+/* Which service? With only the destination: the service of the address; with the source: is it an
+ * address of any service? */
 enum service_by { BY_PACKET, BY_DESTINATION, BY_SOURCE };
 
 #define MEMBERS(name) TABLE_NUMBER(NULL, MATRIX_CONSTANT(MATRIX_MEMBERS, name))
@@ -135,7 +135,7 @@ static __always_inline policy_row vip_row(const struct packet *pkt, enum service
 	return side_row(SIDE_MEMBER, pkt->family, addr);
 }
 
-/* A field of a packet; what the address alone says where the others are not asked. */
+/* A field of a packet; only the address if the other fields do not matter. */
 static __always_inline bool add_member(struct packet *pkt, enum service_by by, struct matrix *m,
 				       const int field)
 {

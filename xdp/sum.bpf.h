@@ -13,7 +13,7 @@
 #include "xdp/parse.bpf.h"
 #include "xdp/service.bpf.h"
 
-/* What one call of the kernel sums up; a multiple of four. */
+/* Bytes that one call of the kernel sums up; a multiple of four. */
 #define SUM_BYTES  512
 #define SUM_CHUNKS (IP_MAX_BYTES / SUM_BYTES + 1)
 
@@ -77,8 +77,8 @@ static __always_inline __u64 sum_addresses(const struct packet *pkt)
 	return sum;
 }
 
-/* Of the pseudo-header, folded: what a sender writes that leaves the rest to its device. By value:
- * the sum of the addresses, and the length of what follows IP. */
+/* The folded sum of the pseudo-header, which a sender writes that leaves the rest to its device. By
+ * value: the sum of the addresses, and the length after the IP header. */
 static __always_inline __u32 pseudo_of(__u64 addresses, __u32 length, __u32 proto)
 {
 	return sum_fold(addresses + bpf_htons(length) + bpf_htons(proto));
@@ -124,8 +124,8 @@ static __always_inline const __u16 *checksum_at(const struct xdp_md *ctx, const 
 	return at + 1;
 }
 
-/* Completes a checksum that holds the sum of the pseudo-header alone. Once in 65,536 a whole one
- * looks like that: then the packet sums up to all ones already. */
+/* Completes a checksum that has only the sum of the pseudo-header. Once in 65,536 a complete one
+ * looks the same: then the packet already sums up to all ones. */
 __noinline int checksum_complete(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 offset;
@@ -135,7 +135,7 @@ __noinline int checksum_complete(struct xdp_md *ctx, struct packet *pkt)
 	if (!pkt || !(offset = checksum_offset(pkt)))
 		return 0;
 	sum = sum_packet(ctx, pkt->l4_offset, pkt->end - pkt->l4_offset);
-	/* The field itself holds the pseudo-header: the sum is that of both. */
+	/* The field itself has the pseudo-header: the sum covers both. */
 	if (sum < 0 || sum_fold((__u32)sum + sum_pseudo(pkt)) == 0xffff)
 		return 0;
 	check = ~sum;
@@ -151,8 +151,8 @@ static __always_inline bool checksum_is_partial(const struct xdp_md *ctx, const 
 	return check && *check == sum_pseudo(pkt);
 }
 
-/* The device takes no offer of ours to sum up, so a frame that a driver hands out again must be
- * whole. In generic mode the kernel still knows what is left to be done. */
+/* We cannot ask the device to sum up, so a frame that a driver sends must be complete. In generic
+ * mode the kernel still knows the remaining work. */
 static __always_inline void checksum_check(struct xdp_md *ctx, struct packet *pkt,
 					   const struct service *s)
 {

@@ -34,10 +34,10 @@ struct {
 /* Read-only data: the verifier removes what the policy does not use. */
 const volatile struct policy_config policy = {};
 
-/* Does the policy hold on the interface that the packet came in on? Else entries alone do. */
+/* Does the policy apply on the interface of arrival? Otherwise only entries do. */
 static __always_inline bool policy_holds(const struct packet *pkt)
 {
-	/* Read each time: two values that the verifier knows would make it walk what is between
+	/* Read each time: with two known values the verifier would walk the code in between
 	 * twice. */
 	return marker_is(MARK_NAMED, 0) || *(const volatile __u8 *)&pkt->iface;
 }

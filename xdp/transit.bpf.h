@@ -67,8 +67,8 @@ static __always_inline bool leads_on(long answer)
 
 /* Would this host route it on? The kernel is asked, and not a table of ours: it knows addresses,
  * local prefixes and forwarding as they are now, also those that have come since the last command.
- * What it does not know does not leave. Nor does what is not for us: a bridge may pass that on, but
- * then it is of the same link. */
+ * Unknown destinations are not forwarded. Frames to other stations do not leave either: a bridge
+ * may pass them on, but only on the same link. */
 __noinline int is_in_transit(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct bpf_fib_lookup ask = {};

@@ -5,6 +5,6 @@
 
 struct bufferevent;
 
-// For a new connection, before any other callback for its output is added: those see what is sent
-// in the end.
+// For a new connection, before any other callback for its output is added: these see the final
+// output.
 void api_pages_replace(struct bufferevent *stream);

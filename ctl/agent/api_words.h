@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a request to the API asks for, as the words of a command.
+// Turns a request to the API into the words of a command.
 #pragma once
 
 #include "ctl/base/err.h"
@@ -19,10 +19,10 @@ struct api_route {
 	bool streams; // the answer is a line of JSON for each event, until the client leaves
 	const char *command[3];     // first words
 	const char *const *options; // keys of the body (POST) or of the query (GET); ended by NULL
-	const char *const *words;   // keys whose values are words: strings, or an array of them
+	const char *const *words;   // keys whose values are words: strings, or arrays of strings
 };
 
-// All of them; the last one has no path.
+// All paths; the last one has no path.
 extern const struct api_route api_routes[];
 
 // The words of a request. body: an object, or NULL for none. A key that the route does not know, or

@@ -24,8 +24,8 @@ void changes_free(struct changes *c);
 bool changes_suit(const struct api_words *words);
 // No more changes are taken at this moment.
 bool changes_full(const struct changes *c);
-// `done` gets what the command alone would print with -j, and its exit status; -1 without output:
-// the process was killed. 0 or -errno with err set.
+// `done` gets the output that the command itself would print with -j, and its exit status; -1
+// without output: the process was killed. 0 or -errno with err set.
 typedef void change_done(void *ctx, int status, const char *output, size_t len);
 int changes_start(struct changes *c, const struct api_words *words, change_done *done, void *ctx,
 		  struct change **ret, struct err *err);

@@ -19,7 +19,7 @@ struct check_times {
 		[CHECK_TIMES];    // checks that ended within a limit, but not within the one before
 	uint64_t ended;           // all, also later than the last limit
 	uint64_t us;              // all together
-	uint64_t failed, unknown; // of all; unknown: this host could not make the check
+	uint64_t failed, unknown; // all checks; unknown: this host could not make the check
 };
 
 struct all_check_times {
@@ -27,7 +27,7 @@ struct all_check_times {
 	size_t n, cap;
 };
 
-// Those of a service, all 0 if it is new.
+// The times of a service, all 0 if it is new.
 struct check_times *check_times_of(struct all_check_times *all, const char *service);
 // Frees those whose service is not among the names.
 void check_times_keep(struct all_check_times *all, const char *const *services, size_t n);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policy file of `weir run`: applied again when what it is made from changes, or when it comes
-// to exist.
+// The policy file of `weir run`: applied again when one of its inputs changes, or when it appears.
 #pragma once
 
 #include <stdbool.h>
@@ -13,5 +12,5 @@ struct inputs;
 void files_apply(struct agent *a, bool offline);
 // Only the default file is allowed not to exist; another one then is an error of its apply.
 bool files_have_policy(const struct agent *a);
-// What the policy is made from, as it was last read; NULL before the start of the part.
+// The inputs of the policy, as last read; NULL before the start of the part.
 const struct inputs *files_inputs(const struct agent *a);

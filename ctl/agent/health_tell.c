@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Logs changes of backends, and tells the hook of them and of services without a healthy backend.
+// Logs changes of backends, and reports them and services without a healthy backend to the hook.
 #include "ctl/agent/health_tell.h"
 
 #include <stdlib.h>
@@ -23,8 +23,8 @@ void health_note_told(struct health_target *t)
 	t->told_ring = t->backend->ring;
 }
 
-// kept: its checks fail, and it gets new flows all the same; failing: they fail, and an operator
-// has drained it.
+// kept: its checks fail, but it still gets new flows; failing: they fail, and an operator has
+// drained it.
 static const char *word_of(uint8_t state, uint8_t ring)
 {
 	if (state == BACKEND_UP)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What has changed in the health of backends and services, for the log and for hooks.
+// Reports changes in the health of backends and services to the log and to hooks.
 #pragma once
 
 #include "ctl/agent/health_targets.h"
@@ -15,5 +15,5 @@ void health_without_free(struct health_without *w);
 
 // After a rewrite, which decides about the rings. w: as of the last call.
 void health_tell(struct agent *a, struct health_targets *targets, struct health_without *w);
-// What is known of a backend now counts as told.
+// The present state of a backend counts as reported.
 void health_note_told(struct health_target *t);

@@ -15,7 +15,7 @@
 #include "ctl/net/loop.h"
 
 #define PATIENCE 3                     // times the longest sleep
-#define APART_MS (HEART_LEAST_MS / 50) // between two looks at all timers
+#define APART_MS (HEART_LEAST_MS / 50) // between two readings of all timers
 
 // Milliseconds of CLOCK_MONOTONIC. Each is written with one store.
 struct heart_page {
@@ -27,8 +27,8 @@ struct heart {
 	struct heart_page *page;
 	struct event_base *loop;
 	struct event *timer; // for a loop that has no other one, or does not end its turn
-	uint64_t beat_ms;    // of the last look at all timers; 0: the next turn looks
-	bool soon;           // the timer comes before the page can be late
+	uint64_t beat_ms;    // time of the last reading of all timers; 0: the next turn reads
+	bool soon;           // the timer expires before the page can be late
 };
 
 static char *path_of(const char *instance)
@@ -83,7 +83,7 @@ static void wait_for(struct heart *h, uint64_t ms)
 	evtimer_add(h->timer, &wait);
 }
 
-// libevent tells times of the wall clock, which is set: they are compared with one another only.
+// libevent uses the wall clock, which can be set: its times are compared only with one another.
 static int find_nearest(const struct event_base *loop, const struct event *event, void *nearest)
 {
 	struct timeval due, *least = nearest;
@@ -117,7 +117,7 @@ static void beat(struct heart *h)
 	write_page(h->page, sleep_ms);
 }
 
-// A loop that turns often looks at its timers seldom, and once more when it has come to rest.
+// A loop that turns often reads its timers seldom, and again when it has become idle.
 void heart_beat(struct heart *h)
 {
 	uint64_t now_ms = agent_now_ms();

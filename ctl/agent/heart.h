@@ -29,8 +29,8 @@ void heart_free(struct heart *h);
 // Enters the timer into the loop. 0 or -ENOMEM with err set.
 int heart_start(struct heart *h, struct event_base *loop, struct err *err);
 void heart_stop(struct heart *h);
-// To be called whenever the loop has turned. It looks at each timer of the loop, at most each tenth
-// of a second.
+// Must be called after each turn of the loop. Reads each timer of the loop, at most every tenth of
+// a second.
 void heart_beat(struct heart *h);
 
 // For others: milliseconds since the loop of a running agent has turned, if it is late; else 0,

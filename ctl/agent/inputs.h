@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a policy is made from, as its text says: files, patterns, feeds.
+// Lists the inputs of a policy by its text: files, patterns, feeds.
 #pragma once
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ struct inputs {
 
 // A policy with errors is read as far as it can be understood.
 void inputs_read(const char *path, struct inputs *ret);
-// The same, of texts that `reader` has: its feeds alone, none of its files.
+// The same for texts that `reader` has: only its feeds, none of its files.
 void inputs_read_feeds(const char *path, const struct source_reader *reader, struct inputs *ret);
 void inputs_free(struct inputs *in);
 #define CLEANUP_INPUTS CLEANUP(inputs_free)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Checks through the path: sockets of the agent whose packets go to a backend as those of clients
-// do.
+// Checks via path: sockets of the agent whose packets go to a backend like packets of clients.
 #pragma once
 
 #include <stdint.h>
@@ -9,14 +8,14 @@
 #include "ctl/base/addr.h"
 #include "ctl/base/err.h"
 
-struct path;     // of all checks of a policy
+struct path;     // state of all checks of a policy
 struct path_way; // to one backend of a service
 
-// The policy of this generation is in force. 0 or -errno with err set.
+// The policy of this generation is active. 0 or -errno with err set.
 int path_open(struct agent *a, uint32_t generation, struct path **ret, struct err *err);
 void path_free(struct path *p); // after its ways; NULL is allowed
 
-// A check goes to `vip`, an address of a service, and comes from `source`, one of this host.
+// A check goes to `vip`, an address of a service, from `source`, an address of this host.
 struct path_ends {
 	struct addr vip, source;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Whether an instance has an agent, and what that agent tells of itself: for the agent and for
-// `weir status`.
+// Whether an instance has an agent, and the agent's report: for the agent and for `weir status`.
 //
 // /run/weir/NAME/agent is locked as long as the agent lives, and has its pid.
 // /run/weir/NAME/agent.json has its report; the agent replaces it when it changes, and at its end
@@ -30,12 +29,12 @@ struct presence {
 	bool killed;  // none has, but a report is there
 	bool ended;   // none has, and the last one has ended by itself: "ended_s", "file", "error"
 	uint64_t pid; // 0: not known
-	// of one that runs: since its loop has turned, if that should have been long ago; else 0
+	// for a running agent: since its last turn, if that is long ago; else 0
 	uint64_t late_ms;
 	struct json *report; // NULL: none that can be read
 };
 void presence_read(const char *instance, struct presence *ret);
-// What a part of an agent that runs reports; NULL: nothing is known.
+// The report of a part of the running agent; NULL: not known.
 const struct json *presence_part(const struct presence *p, const char *part);
 void presence_free(struct presence *p);
 #define CLEANUP_PRESENCE CLEANUP(presence_free)

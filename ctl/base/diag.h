@@ -24,7 +24,7 @@ struct diag_file {
 };
 
 struct diag_at {
-	const struct diag_file *file; // NULL: no place
+	const struct diag_file *file; // NULL: no location
 	uint32_t offset, len;         // bytes in file->text; a len of 0 is drawn as one caret
 };
 
@@ -42,8 +42,9 @@ const struct diag_file *diag_add_file(struct diag *d, const char *name, const ch
 				      size_t len);
 
 // Queue one; at most 200 of each level are kept, the rest is counted, so that a flood of warnings
-// hides no error. The same level, place and sentence again changes nothing. The hint (may be NULL)
-// is printed after the caret. A message prints a second location itself, with diag_place.
+// hides no error. A message with the same level, location and sentence is queued once. The hint
+// (may be NULL) is printed after the caret. A message prints a second location itself, with
+// diag_place.
 __attribute__((format(printf, 5, 6))) void diag_add(struct diag *d, enum diag_level level,
 						    struct diag_at at, const char *hint,
 						    const char *fmt, ...);
@@ -52,8 +53,8 @@ __attribute__((format(printf, 5, 6))) void diag_add(struct diag *d, enum diag_le
 
 size_t diag_errors(const struct diag *d);
 
-// "edge.weir:6" or, with column, "edge.weir:6:22", for messages that name a second place. Columns
-// count bytes from 1, a tab is one. Returned memory belongs to d.
+// "edge.weir:6" or, with column, "edge.weir:6:22", for messages that name a second location.
+// Columns count bytes from 1, a tab is one. Returned memory belongs to d.
 const char *diag_place(struct diag *d, struct diag_at at, bool column);
 unsigned diag_line(struct diag_at at); // from 1
 

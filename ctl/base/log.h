@@ -10,8 +10,8 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 // with "weir: ", warnings with "weir: warning: "; with color the prefix of errors and warnings has
 // one. Control characters are shown as '?', a message of several lines stays so.
 void log_setup(enum log_level level, bool color);
-// Standard error leads to the journal: each line begins with its priority (sd-daemon(3)) in place
-// of the prefix.
+// Standard error is connected to the journal: each line begins with its priority (sd-daemon(3))
+// instead of the prefix.
 void log_to_journal(void);
 // Each message begins with "WHO: ", after the prefix. `who` stays the caller's.
 void log_for(const char *who);

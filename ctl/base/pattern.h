@@ -3,9 +3,9 @@
 //
 // The language is PCRE2's (pcre2pattern(3)), on bytes, without UTF. ^ and $ match at each line. The
 // matcher tries one way after the other, so there are texts for which it takes exponential time.
-// PCRE2 bounds its ways (match limit) for each place where a match may begin, and not for all
-// places together: "ok.*ready" and 16 KiB of "ok" before a "y" take 0.8 s. So the steps of all
-// places are counted here: they take 2 ms of the processor, and never much more than 3.
+// PCRE2 bounds its steps (match limit) for each position where a match may begin, and not for all
+// positions together: "ok.*ready" and 16 KiB of "ok" before a "y" take 0.8 s. So the steps of all
+// positions are counted here: they take 2 ms of the processor, and never much more than 3.
 #pragma once
 
 #include <stddef.h>

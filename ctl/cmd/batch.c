@@ -248,7 +248,7 @@ static const struct args_option options[] = {
 	 .letter = 'f',
 	 .arg = "FILE",
 	 .help = "read commands from FILE (default: standard input)"},
-	{.name = "each", .help = "commit each line as it comes, and answer it with ok or error"},
+	{.name = "each", .help = "commit each line as it is read, and answer it with ok or error"},
 	{.name = "dry-run", .help = "print what would be done, change nothing"},
 	{0},
 };

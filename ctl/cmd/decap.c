@@ -546,7 +546,7 @@ const struct command cmd_decap = {
 		"unchanged. The program knows the addresses of this host as of the last command: repeat\n"
 		"the command when they change; --from, --forward and --port are kept. The program needs\n"
 		"no instance and stays until --off. Without IFACE the command lists the interfaces that\n"
-		"carry it, with counters; --off then removes it from all of them.",
+		"have it, with counters; --off then removes it from all.",
 	.options = options,
 	.run = run,
 };

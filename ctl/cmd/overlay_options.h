@@ -60,5 +60,5 @@ int overlay_group(const struct args *args, bool allow, uint32_t *ret, struct err
 // --note in a form that the store saves (items_add_note): a note never refuses a command. The
 // caller frees it.
 char *overlay_note(const struct args *args);
-// Adds the place of an error: "list:12", or "standard input, line 12" where the file is "-".
+// Adds the location of an error: "list:12", or "standard input, line 12" where the file is "-".
 void overlay_add_place(struct text *t, const char *file, unsigned line);

@@ -10,6 +10,6 @@
 // Returns 0; -ENOENT without err set if no policy is active; else -errno with err set. addresses:
 // also get the addresses of its lists.
 int rules_load(const struct instance *i, bool addresses, struct candidate **ret, struct err *err);
-// Prints the table "rules": place, rule, packets, bytes. Without an active policy it prints
+// Prints the table "rules": location, rule, packets, bytes. Without an active policy it prints
 // nothing.
 int rules_show(struct context *ctx, const struct instance *i, struct err *err);

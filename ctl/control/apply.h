@@ -36,10 +36,11 @@
 int apply(struct candidate *c, const struct apply_options *options, struct apply_result *ret,
 	  struct err *err);
 
-// The policy in force (`same`, whose record is in c->environment) with other answers for its names:
-// steps 1, 4 and 6, under the same revision, whose record gets the answers after the switch.
-// Interfaces stay as they are. -EBUSY during a trial; -EAGAIN if another policy or other answers
-// came first. ret->generation is 0 without a switch; an error after it is one of the record.
+// Applies the active policy (`same`, whose record is in c->environment) with other answers for its
+// names: steps 1, 4 and 6, under the same revision, whose record gets the answers after the switch.
+// Interfaces do not change. -EBUSY during a trial; -EAGAIN if another command has changed the
+// policy or its answers before. ret->generation is 0 without a switch; an error after the switch is
+// about the record.
 int apply_answers(struct candidate *c, const struct apply_options *options, struct revision *same,
 		  struct apply_result *ret, struct err *err);
 
@@ -48,9 +49,9 @@ int apply_answers(struct candidate *c, const struct apply_options *options, stru
 // interfaces only; the caller frees it.
 int apply_confirm(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err);
-// Ends a trial and returns to the previous policy. Interfaces that came with the trial are
-// detached, and an instance without interfaces is removed. ERR_REFUSED if there is no trial. *ret
-// as for apply_confirm().
+// Ends a trial and returns to the previous policy. Interfaces that the trial attached are detached,
+// and an instance without interfaces is removed. ERR_REFUSED if there is no trial. *ret as for
+// apply_confirm().
 int apply_abandon(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err);
 // Makes the end of an expired trial permanent. *ret_ended: there was one; *ret as for

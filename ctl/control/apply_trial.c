@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Ends a trial: confirms the policy or interfaces that came with it, or returns to the previous
-// ones.
+// Ends a trial: confirms its policy or its interfaces, or returns to the previous ones.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +17,7 @@
 struct trial {
 	struct bringup bringup;
 	struct commit_state state;
-	struct generation_about about; // of the policy that will be in force
+	struct generation_about about; // record of the policy that will be active
 };
 
 static void trial_close(struct trial *t)
@@ -43,7 +42,7 @@ static int forget_confirmed(const struct instance *i, uint32_t generation, const
 	return overrides_forget_unnamed(i->name, l ? lb_maps_state(l) : NULL, err);
 }
 
-// keeps: the program that will be in force. ERR_REFUSED if no trial runs.
+// keeps: the program that will be active. ERR_REFUSED if no trial runs.
 static int trial_open(const char *instance, const char *command, enum weir_prog keeps,
 		      struct trial *t, struct err *err)
 {
@@ -68,7 +67,7 @@ static int trial_open(const char *instance, const char *command, enum weir_prog 
 				     &t->about, err);
 }
 
-// The interfaces, if the trial is of interfaces alone.
+// The interfaces, if the trial is only for interfaces.
 static void note_tried(const struct trial *t, struct apply_result *ret)
 {
 	if (commit_tries_interfaces(&t->state))

@@ -98,7 +98,7 @@ static int write_file(const char *instance, const struct attachments *a, struct 
 	return sum_write(path, lines.at, lines.len, err);
 }
 
-// What is there; nothing if it is damaged.
+// Reads the list; empty if it is damaged.
 static int read_for_change(const char *instance, struct attachments *ret, struct err *err)
 {
 	int code = attachments_read(instance, ret, err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The interfaces that `weir attach` has attached, on disk for `weir restore`. Those of a policy are
-// in the policy.
+// The interfaces that `weir attach` has attached, on disk for `weir restore`. The policy names its
+// own.
 #pragma once
 
 #include "common/words.h"

@@ -40,16 +40,16 @@ void candidate_free(struct candidate *c);
 void candidate_cleanup(struct candidate **c);
 #define CLEANUP_CANDIDATE CLEANUP(candidate_cleanup)
 
-// Text to values alone, as candidate_compile.
+// Only from text to values, like candidate_compile.
 int candidate_resolve(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
 // Text to tables. ifaces: of -i, in place of the policy's (n 0: the policy's). 0, or -EINVAL with
 // errors in c->diag.
 int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
-// Text to values and names, without tables: for commands that only ask about a policy in force. As
+// From text to values and names, without tables: for commands that only read an active policy. Like
 // candidate_compile.
 int candidate_name(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
 // Plans its services around those of generation `running` (i NULL or 0: none run). candidate_load
-// does it where it has not been done. 0, or -errno with err set and errors in c->diag.
+// does it if necessary. 0, or -errno with err set and errors in c->diag.
 int candidate_plan(struct candidate *c, const struct instance *i, uint32_t running,
 		   struct err *err);
 // Tables to a loaded program, with the counters of the rules' identities where there is an

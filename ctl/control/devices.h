@@ -9,15 +9,15 @@
 struct link;
 
 struct devices {
-	struct link *links; // of this network namespace, without drivers, by ifindex
+	struct link *links; // links of this network namespace, without drivers, by ifindex
 	size_t n_links;
 	struct err unlisted; // why there are no links; kind 0: there are
 	struct device at[WEIR_IFACES];
 	struct err unknown; // why the first one that is DEVICE_UNKNOWN is; kind 0: none is
 };
 
-// What the kernel does not tell is told by `unlisted` and `unknown`. 0 or -errno with err set: the
-// table cannot be read. The caller frees *ret in either case.
+// `unlisted` and `unknown` have the requests that the kernel did not answer. 0 or -errno with err
+// set: the table cannot be read. The caller frees *ret in either case.
 int devices_read(const struct instance *i, struct devices *ret, struct err *err);
 void devices_free(struct devices *d);
 #define CLEANUP_DEVICES CLEANUP(devices_free)

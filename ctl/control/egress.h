@@ -20,7 +20,7 @@ struct egress {
 	bool tunnels;             // out: to backends in mode ipip or gue
 	bool native;              // in: our program is there, in native mode
 	struct ethtool_lost lost; // since the last egress_forget, else since the device exists
-	bool known; // there was an egress_forget with it: what may be wrong has been told
+	bool known; // egress_forget was called with it: possible problems were reported
 };
 struct egresses { // interfaces of the instance first
 	struct egress *at;
@@ -32,10 +32,10 @@ void egress_find(const struct pool *f, struct egresses *ret);
 void egress_free(struct egresses *a);
 #define CLEANUP_EGRESSES CLEANUP(egress_free)
 
-// From now on lost frames count from here. No error: what is lost with /run counts again.
+// Restarts the count of lost frames. No error: if /run is lost, old frames count again.
 void egress_forget(const char *instance, const struct egresses *a);
 
-// What is known against a device.
+// Known problems of a device.
 struct egress_finding {
 	char about[IF_NAMESIZE];
 	bool problem; // false: possibly no problem; this host cannot tell
@@ -47,12 +47,12 @@ struct egress_findings {
 	size_t n, cap;
 };
 
-// Why frames get lost, by what the kernel says of the devices; not what has been lost. `again`:
-// what only may be wrong is told also of devices that are known.
+// Reasons why frames get lost, from the kernel's properties of the devices; not the number of lost
+// frames. `again`: also reports possible problems of known devices.
 void egress_check(const struct egresses *a, bool again, struct egress_findings *ret);
 void egress_findings_free(struct egress_findings *list);
 #define CLEANUP_EGRESS_FINDINGS CLEANUP(egress_findings_free)
 
-// Is what goes to this backend dropped because its device cannot send it? In generic mode the stack
-// sends it, and what goes back where it came from is not redirected.
+// Are packets for this backend dropped because its device cannot send them? In generic mode the
+// stack sends them, and frames sent back on the interface of arrival are not redirected.
 bool egress_cannot_send(const struct pool *f, const struct backend *backend);

@@ -359,7 +359,7 @@ int environment_load_index(const char *folder, struct json **ret, struct err *er
 	return 0;
 }
 
-// What was answered: names and ranges.
+// The answers: names and ranges.
 static int read_answers(struct environment *w, const char *folder, const struct json *index,
 			struct err *err)
 {

@@ -63,7 +63,7 @@ bool environment_leaves_out(const struct environment_name *name, const struct ad
 	return has(&name->left_out, a);
 }
 
-// What leaves is left out as long as it was before: it may have been one too many.
+// An address that leaves stays excluded if it was before: it may have exceeded the limit.
 static struct environment_addrs find_left_out(const struct environment_name *name,
 					      const struct guard *g)
 {

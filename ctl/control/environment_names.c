@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The answers for host names of a policy: what changes with another answer. Pure: memory alone.
+// The answers for host names of a policy: changes by another answer. Pure: uses only memory.
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +107,7 @@ static bool is_unknown(const struct dns_answer *answer, const struct addr *addr)
 	return addr->family == 4 ? answer->v4_failed : answer->v6_failed;
 }
 
-// The addresses of the answer, and those of before whose family it knows nothing about.
+// The addresses of the answer, and previous addresses of a family without an answer.
 static struct addr *merge(const struct environment_name *name, const struct dns_answer *answer,
 			  size_t *ret_n)
 {
@@ -141,8 +141,8 @@ static uint64_t grace_of(const struct environment_name *name, const struct dns_a
 	return grace > NAME_GRACE_S ? grace : NAME_GRACE_S;
 }
 
-// What left before comes back, is released, or stays: no longer than its grace time from now, if
-// the clock was set back.
+// An address that has left before returns, is released, or stays: at most its grace time from now,
+// if the clock was set back.
 static void review_leaving(struct environment_name *name, const struct addr *addrs, size_t n,
 			   uint64_t now_s, uint64_t grace_s, struct environment_followed *ret)
 {

@@ -18,27 +18,27 @@
 
 struct explain_request {
 	const char *instance;
-	const char *file;       // of a policy that takes the place of the one in force; NULL: none
+	const char *file;       // of a policy that replaces the active one; NULL: none
 	struct dns_options dns; // for the names in it
 	const char *packet;     // in the language's words; NULL: none
 	bool test;              // packets will be asked about
 };
 
 struct explain {
-	struct candidate *c; // texts and rules; those of the empty policy where `recorded` is false
+	struct candidate *c; // texts and rules; of the empty policy if `recorded` is false
 	bool recorded;
-	// Of the interfaces of c: which one of the policy's it is, from 1; 0: not named there, or
-	// it names none.
+	// For the interfaces of c: the number in the policy, from 1; 0: not named there, or the
+	// policy names none.
 	uint8_t classes[WEIR_IFACES];
 	bool named;                            // the policy names interfaces
-	struct reach reach;                    // of the policy in force; not set for a file
+	struct reach reach;                    // of the active policy; not set for a file
 	bool bad_file;                         // the file has errors: in c->diag
 	char revision[16];                     // "" for a file and for the empty policy
 	struct store *store;                   // overlay and instance; NULL for a file
-	struct generation *generation;         // in force; NULL for a file
-	struct test_program *test;             // of that; NULL for a file: then c has one
+	struct generation *generation;         // active; NULL for a file
+	struct test_program *test;             // its test program; NULL for a file: then c has one
 	struct lb_maps *live;                  // its balancer; NULL: none, or a file
-	const struct lb_state *lb;             // of either; NULL: it has no services
+	const struct lb_state *lb;             // of either policy; NULL: it has no services
 	const struct resolved_packet *packets; // that the request's words describe
 	size_t n_packets;
 };
@@ -80,6 +80,6 @@ bool explain_holds_on(const struct explain *e, uint32_t iface);
 // set.
 int explain_iface(const struct explain *e, const char *name, uint32_t *ret, struct err *err);
 
-// The overlay record that decides among those of one kind that cover p: the longest. NULL: none.
-// The caller has loaded them (store_load_covering).
+// The overlay record that decides among all of one kind that cover p: the longest. NULL: none. The
+// caller has loaded them (store_load_covering).
 const struct record *explain_overlay(const struct explain *e, const struct prefix *p, uint8_t kind);

@@ -16,7 +16,7 @@ struct explain_entry {
 	struct place place;
 };
 
-// Does the list hold all of p (its exceptions within p are not looked at)? Then *ret says why.
+// Does the list contain the whole of p (ignoring exceptions within p)? Then *ret has the reason.
 bool explain_holds(const struct resolved_addresses *list, const struct prefix *p,
 		   struct explain_entry *ret);
 // "edge.weir:6"; "command line" for an interface of -i.
@@ -26,7 +26,7 @@ void explain_add_entry(struct text *t, const struct resolved *r, const struct ex
 
 // Which of the packets from (or to) p a rule matches.
 enum explain_scope { EXPLAIN_NONE, EXPLAIN_SOME, EXPLAIN_ALL };
-// *ret: the entry of the rule's own set that holds p; list NULL where it looks at no set.
+// *ret: the entry of the rule's own set that contains p; list NULL if the rule uses no set.
 enum explain_scope explain_scope(const struct resolved *r, const struct resolved_rule *rule,
 				 const struct prefix *p, bool to, struct explain_entry *ret);
 

@@ -38,11 +38,11 @@ size_t feed_list_words(const struct feed_list *l, const char *path, feed_list_ti
 // again changes nothing, since the entries have neither ends nor names.
 uint64_t feed_list_entries(const struct feed_list *l, const char *text, size_t len,
 			   bool *ret_plain);
-// What the copy of its text is called (feeds.h). The caller frees it.
+// The name of the copy of its text (feeds.h). The caller frees it.
 char *feed_list_key(const struct feed_list *l);
 int feed_list_save(const char *instance, const struct feed_list *l, struct err *err);
-// When a command has last fetched it well, changed or not: seconds since 1970; 0: not known. What
-// the agent fetches counts if it has changed.
+// The last successful fetch by a command, changed or not: seconds since 1970; 0: not known. Fetches
+// by the agent count if the text has changed.
 uint64_t feed_list_good_s(const char *instance, const struct feed_list *l);
 // All of an instance; damaged files are left out.
 void feed_lists_read(const char *instance, struct feed_lists *ret);

@@ -17,7 +17,7 @@
 struct feed {
 	char *url;
 	char *etag, *modified; // NULL: the server said none
-	uint64_t fetched_s;    // wall clock: when this text came
+	uint64_t fetched_s;    // wall clock: when this text was fetched
 	uint64_t entries;      // good lines
 	char *text;
 	size_t len;
@@ -32,7 +32,7 @@ int feed_load(const char *instance, const char *url, struct feed *ret, struct er
 uint64_t feed_time(const char *instance, const char *url);
 int feed_save(const char *instance, const struct feed *f, struct err *err);
 void feed_forget(const char *instance, const char *url);
-// Of the policy: all whose name is a URL. The folder goes with its last file.
+// The feeds of the policy: all files whose name is a URL. The folder is removed with its last file.
 void feeds_forget(const char *instance);
 // Where a text waits until it is known to be good; the caller frees it.
 char *feed_path(const char *instance, const char *url, const char *suffix);
@@ -43,8 +43,8 @@ char *feed_public_url(const char *url);
 // The request for a URL of which there is perhaps a copy.
 struct fetch_request feed_request(const struct policy_url *url, const struct feed *copy,
 				  const struct dns_options *dns);
-// Is a new text what `url` asks for, and not half of the copy or less (`force` allows that)? 0, or
-// -errno with err set. Bad lines are not looked at.
+// Does a new text satisfy the conditions of `url`, and is it more than half of the copy (`force`
+// ignores that)? 0, or -errno with err set. Invalid lines are ignored.
 int feed_check(const struct policy_url *url, const char *text, size_t len, const struct feed *copy,
 	       bool force, struct err *err);
 // The same, and that its lines are good. *ret_entries: how many are.

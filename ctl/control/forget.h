@@ -10,7 +10,7 @@
 struct forget_what {
 	bool policy;     // revisions, and overrides of backends
 	bool entries;    // of block and allow
-	bool seed;       // of the rings of services
+	bool seed;       // seed of the rings of services
 	bool interfaces; // that are attached at boot
 };
 

@@ -23,7 +23,7 @@ struct built_frame {
 	const struct resolved_packet *p;
 	uint8_t *at;
 	size_t headers; // bytes of Ethernet and VLAN
-	size_t length;  // of the IP packet, or of the frame where there is no IP
+	size_t length;  // length of the IP packet, or of the frame if it has no IP
 };
 
 static void put8(struct built_frame *f, unsigned value)

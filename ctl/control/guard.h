@@ -29,8 +29,8 @@ struct guard {
 
 // Collects what must not be cut off in the current network namespace. session: NULL, or the
 // operator's, whose packets come through this namespace. dns: how names are asked for, NULL: by
-// resolv.conf. 0; or -errno with err set when any of it cannot be looked for: *ret then has what
-// was found before, and the caller refuses to block on it alone.
+// resolv.conf. 0; or -errno with err set if some of these cannot be found out: *ret then has the
+// addresses found before, and the caller refuses to block.
 int guard_collect(const struct session *session, const struct dns_options *dns, struct guard *ret,
 		  struct err *err);
 // The other ends of all logins over ssh. 0; or -errno with err set, and those that were found.

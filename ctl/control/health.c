@@ -31,7 +31,7 @@ static uint32_t failed_checks(const struct health *h, uint32_t n)
 	return (uint32_t)__builtin_popcountll(h->history & last);
 }
 
-// Of a backend that is fresh.
+// The state of a new backend.
 static bool first_result(struct health *h, bool good, uint64_t now_ms)
 {
 	uint64_t failed_ms = h->failed_ms;

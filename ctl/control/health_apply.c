@@ -70,7 +70,7 @@ static bool set_member(struct lb_member *m, struct health *h, uint8_t missing)
 	return memcmp(&before, m, sizeof(before)) != 0;
 }
 
-// Of one service. Returns how many members changed.
+// Applies the health to one service. Returns how many members changed.
 static size_t set_members(const struct work *w, struct lb_state *b, const struct lb_service *s,
 			  const struct health_service *h)
 {

@@ -39,6 +39,6 @@ struct health_change {
 int health_apply(const char *instance, const char *command, struct health_service *services,
 		 size_t n, uint64_t now_ms, struct health_change *ret, struct err *err);
 
-// What the rings of `b` make of the health of the backends; health_apply has done it for those in
-// force.
+// Applies the health of the backends to the rings of `b`; health_apply has done it for the active
+// rings.
 void health_see_rings(struct lb_state *b, struct health_service *services, size_t n_services);

@@ -25,7 +25,7 @@ struct health_record {
 	struct addr addr; // family 0: here
 	uint16_t port;
 	struct health health;
-	char why[HEALTH_WHY]; // of the last check that failed
+	char why[HEALTH_WHY]; // reason of the last check that failed
 	struct health_counts counts;
 };
 

@@ -31,7 +31,7 @@ struct item_line {
 	bool wide;
 	struct word what, note;            // as written
 	struct item item;                  // the options; what all items of the line share
-	struct prefix prefixes[RANGE_MAX]; // n of them; none for a name
+	struct prefix prefixes[RANGE_MAX]; // n prefixes; none for a name
 	size_t n;
 	bool mapped;
 };
@@ -67,7 +67,7 @@ static char *keep(struct items *b, struct word w)
 	return copy;
 }
 
-// What may be shown on a terminal, cut at the size of ret.
+// Characters that may be shown on a terminal, cut at the size of ret.
 static void put_shown(char *ret, size_t size, const char *text)
 {
 	CLEANUP_TEXT struct text shown = {0};
@@ -165,7 +165,7 @@ static int check_keyword(struct item_line *l)
 	return 0;
 }
 
-// "country DE": the keyword has been read. The name is that of geo_format.
+// "country DE": the keyword has been read. The name is the result of geo_format.
 static int parse_geo(struct item_line *l, enum geo_kind kind)
 {
 	struct word word = lines_word(&l->in);
@@ -231,8 +231,8 @@ static bool address_in(struct word w, char separator, struct word *ret_rest, add
 	return true;
 }
 
-// What is more than an address: an entry is for all of it, everywhere. Words of policies would lead
-// nowhere.
+// More than an address: an entry applies to all packets of an address, on all interfaces. Words of
+// policies would be ignored.
 static int refuse_more(struct item_line *l)
 {
 	addr_text host;
@@ -264,7 +264,7 @@ static int refuse_comma(struct item_line *l)
 					      : "write one item per line");
 }
 
-// What is more than a host name.
+// More than a host name.
 static int refuse_url(struct item_line *l)
 {
 	struct word w = l->what;
@@ -547,7 +547,7 @@ size_t items_add_words(struct items *b, const char *const *words, size_t n)
 	struct item_line l;
 	size_t refused;
 
-	// Not all of it: the prefixes are 4.6 kB that need no zeros.
+	// Not the whole struct: the prefixes are 4.6 kB that need no zeros.
 	l.items = b;
 	l.in = (struct lines){.number = NO_LINE};
 	l.wide = true;
@@ -567,7 +567,7 @@ size_t items_add_words(struct items *b, const char *const *words, size_t n)
 	return two ? 2 : 1;
 }
 
-// The first line with something in it, as far as foreign formats are told apart by it.
+// The first line that is not empty, as far as it distinguishes foreign formats.
 struct sample {
 	struct word line, words[3];
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What to block, as text: words of the command line and lines of `block -f FILE`.
+// Items to block, as text: words of the command line and lines of `block -f FILE`.
 //
 // A line is: WHAT [for TIME] [to|both] [note "TEXT"], with the options in any order. WHAT is an
 // address, prefix, range A-B, host name, "country DE" or "asn 64500". TEXT is 1 to 255 printable
@@ -57,7 +57,7 @@ void items_add_text(struct items *b, const char *text, size_t len, bool wide);
 void items_free(struct items *b);
 // Does a list need `wide` for this prefix? NULL: no; else why: "is loopback".
 const char *items_wide_problem(const struct prefix *p);
-// Adds the note in a form that a list can have: '"' becomes "'", a tab a blank, what is not
-// printable UTF-8 '?', and what exceeds ITEMS_NOTE_MAX bytes is cut off. True: nothing had to be
+// Adds the note in a form that a list can have: '"' becomes "'", a tab a blank, unprintable or
+// invalid UTF-8 '?', and the note is cut off at ITEMS_NOTE_MAX bytes. True: nothing had to be
 // changed.
 bool items_add_note(struct text *t, const char *note);

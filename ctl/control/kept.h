@@ -2,8 +2,8 @@
 // Files in /run/weir/NAME in which commands that take no lock keep what they have seen, for the
 // next one.
 //
-// A file is one JSON document. Nothing is lost without it: a reader takes a damaged file, and that
-// of an instance that was made before this one, for a missing one.
+// A file is one JSON document. Nothing is lost without it: a reader treats a damaged file, and the
+// file of an earlier instance, like a missing one.
 #pragma once
 
 #include <stdint.h>

@@ -69,7 +69,7 @@ static struct known_list list_of(const struct resolved_addresses *from, uint64_t
 		.n4 = from->n4,
 		.n6 = from->n6,
 		.at6 = at,
-		.at4 = at + from->n6 * sizeof(*from->v6), // those of eight bytes first
+		.at4 = at + from->n6 * sizeof(*from->v6), // members of eight bytes first
 		.empty = from->empty,
 	};
 

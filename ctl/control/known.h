@@ -16,9 +16,9 @@ struct policy_known;
 
 // Into the folder of a record, without an error: it is not needed. Not flushed.
 void known_write(const char *folder, const struct resolved *r);
-// NULL: it is missing, damaged, or of another build. whole: the prefixes are looked at as well, not
-// only what there is of them.
+// NULL: it is missing, damaged, or written by another build. whole: the prefixes are verified too,
+// not only their number.
 struct known *known_read(const char *folder, bool whole);
 void known_free(struct known *k);
-// For struct policy_env. What it finds lives as long as k.
+// For struct policy_env. Its results are valid as long as k.
 const struct policy_known *known_policy(const struct known *k);

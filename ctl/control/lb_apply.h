@@ -14,7 +14,7 @@
 #include "ctl/policy/resolved.h"
 
 struct lb_apply_options {
-	bool force;        // begin anew where every connection would move
+	bool force;        // start again if every connection would move
 	uint64_t trial_ms; // 0: for good
 	// the load may take five minutes, not half a one: slots change for so much longer
 	bool patient;
@@ -28,7 +28,7 @@ struct lb_apply {
 	struct backend *backends; // by number
 	struct hash_key key;      // of the instance
 	struct lb_load load;
-	struct lb_maps *running; // of the policy in force; NULL: it has none
+	struct lb_maps *running; // balancer of the active policy; NULL: it has none
 	struct lb_apply_options options;
 	struct clock clock;        // of the plan
 	struct sentences warnings; // about next hops, with the command that mends them

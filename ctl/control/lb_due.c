@@ -7,7 +7,7 @@
 #define WALK_PART     16 // of the longest idle
 #define WALK_LEAST_MS 1000
 #define WALK_MOST_MS  60000
-#define LOOK_PART     2 // of the longest idle: twice before an evicted pin can be missed
+#define LOOK_PART     2 // share of the longest idle: twice before an evicted pin can be missed
 #define LOOK_LEAST_MS 200
 
 void lb_due_free(struct lb_due *d)
@@ -59,7 +59,7 @@ static void add_slots(const struct lb_state *b, const struct lb_service *s, cons
 		if (phase == SLOT_CHANGING)
 			at_most(&ret->tidy_ms, changing_ms(slot, hold_ticks, now));
 		else if (phase == SLOT_PINS_ONLY && slot_former(slot) != slot_owner(slot))
-			ret->tidy_ms = 0; // by its age alone: it is to be written
+			ret->tidy_ms = 0; // only by its age: it must be written
 		else if (phase == SLOT_PINS_ONLY)
 			at_most(&ret->walk_ms, bounded(ms_of(now, longest_idle(s) / WALK_PART),
 						       WALK_LEAST_MS, WALK_MOST_MS));

@@ -10,7 +10,7 @@ struct lb_due {
 	// Milliseconds until a slot stops changing, an override ends, or the hold of a service
 	// changes; 0: it is time.
 	uint64_t tidy_ms;
-	// Pins are being evicted or may be: the hold is to be looked at again after this time.
+	// Pins are evicted, or may be: the hold must be checked again after this time.
 	uint64_t look_ms;
 	// There are slots that are pins only: they become stable when no pin needs them, which a
 	// tidy finds out. It is worth that after this time. LB_DUE_NEVER: no such slot.

@@ -58,9 +58,9 @@ static void wait_for_packets(void)
 	nanosleep(&t, NULL);
 }
 
-// How long slots are changing follows what was pushed out since the last look. What is over by its
-// age alone is written so before it grows, and nothing else may be over until it has: flows that
-// open in an expired slot have no pin.
+// Slots stay changing longer if pins were evicted since the last visit. Slots that have expired
+// only by their age are written before that time grows, and no other slot may expire until then:
+// flows that open in an expired slot have no pin.
 static int adjust_hold(struct lb_maps *l, struct lb_service *s, const struct clock *now,
 		       struct err *err)
 {
@@ -85,7 +85,7 @@ static int adjust_hold(struct lb_maps *l, struct lb_service *s, const struct clo
 	return 0;
 }
 
-// The last step: pins are looked at once no packet can add one to a slot that is closed.
+// The last step: reads the pins after no packet can add one to a closed slot.
 static int walk(struct lb_maps *l, size_t n, const struct clock *now, bool *ret_pinned,
 		struct lb_ids *ret_ids, struct err *err)
 {
@@ -311,7 +311,7 @@ void lb_paths_free(struct lb_paths *ways)
 	vec_free(&ways->hops);
 }
 
-// Who is drained or down is not missed.
+// Drained or down backends are not missed.
 static bool is_needed(const struct lb_member *m, bool kept)
 {
 	return kept || (lb_member_state(m) == BACKEND_UP && lb_member_weight(m));

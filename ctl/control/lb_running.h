@@ -12,11 +12,11 @@
 #include "ctl/datapath/clock.h"
 #include "ctl/datapath/lb_maps.h"
 
-// Of the services that are used (lb_maps_use; the others must not be due, lb_service_is_due): ends
-// overrides that have expired, counts evicted pins, closes transitions that have expired and have
-// no pin left, and finishes what a killed command began. *ret_pinned (may be NULL), by service:
-// whether it has live pins. *ret_ids (may be NULL): the backends that live pins name are added. 0
-// or -errno with err set.
+// For the services in use (lb_maps_use; the others must not be due, lb_service_is_due): ends
+// expired overrides, counts evicted pins, closes transitions that have expired and have no pin
+// left, and completes the work of a killed command. *ret_pinned (may be NULL), by service: whether
+// it has live pins. *ret_ids (may be NULL): the backends that live pins name are added. 0 or -errno
+// with err set.
 int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
 		    struct lb_ids *ret_ids, struct err *err);
 
@@ -29,7 +29,7 @@ int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, st
 int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
 		       struct err *err);
 
-// The same for some of them, by index (NULL: all).
+// The same for some services, by index (NULL: all).
 int lb_running_rewrite_some(struct lb_maps *l, const struct clock *now, const bool *some,
 			    size_t *ret_changed, struct err *err);
 // The same during a trial, for its ring and for the ring before, which have their services by index

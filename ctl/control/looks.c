@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Judges what came since the last look at a backend, and keeps the looks.
+// Judges the packets of a backend since the last evaluation, and saves the evaluations.
 #include "ctl/control/looks.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which backends do not answer, by their counters alone: what came since the last look at them.
+// Finds backends that do not answer, only by their counters: the packets since the last evaluation.
 //
 // A client whose backend answers sends at least as much again as what opens its connection. So a
 // backend is silent if, of at least LOOK_PACKETS packets since the last look, nine of ten open
@@ -44,14 +44,14 @@ struct look_list {
 
 struct looks {
 	char *path;
-	uint32_t progs_id;            // of the instance whose counters these are
-	struct look_list before, now; // of the file, and of this command
+	uint32_t progs_id;            // identity of the instance of these counters
+	struct look_list before, now; // evaluations of the file, and of this command
 	size_t next;                  // where in `before` the next one probably is
 	bool changed;
 };
 
-// Counters that are lower than at the look began anew: then there was no look. gets_flows: no, then
-// its silence means nothing. True: the look is another one.
+// Lower counters than at the last evaluation have restarted: that evaluation does not count.
+// gets_flows: if false, silence means nothing. True: the evaluation has changed.
 bool look_judge(struct look *l, const struct look_count *now, bool gets_flows, uint64_t now_ms);
 
 // Before any counter is read. A file that is missing, damaged or of another instance: there was no

@@ -94,7 +94,7 @@ static char *with_hint(const char *text, const struct err *err)
 			    : mem_printf("%s%s", text, err->text);
 }
 
-// Nothing comes back from this host itself, and a gateway would route frames of mode dr back to us.
+// This host does not send frames to itself, and a gateway would route frames of mode dr back to us.
 static bool usable(const struct nexthops_source *source, const struct nexthop *hop)
 {
 	return !hop->local && !(source->mode == SERVICE_DR && hop->gateway.family);
@@ -109,7 +109,7 @@ static uint32_t outer_bytes(uint8_t mode, uint8_t family)
 	return (family == 4 ? IP4_BYTES : IP6_BYTES) + (does & MODE_UDP ? UDP_BYTES : 0);
 }
 
-// Packets of the usual size, in their tunnel: if they do not fit, each sender has to be told.
+// Packets of the usual size, in their tunnel: if they do not fit, each sender gets an ICMP error.
 static char *check_room(const struct nexthops_source *source, const struct nexthop *hop,
 			uint8_t family, const char *name)
 {

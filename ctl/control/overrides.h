@@ -22,8 +22,8 @@ int overrides_write(const char *instance, const struct overrides *overrides, str
 // `b` NULL: the policy has no services. The caller holds the lock. 0 or -errno with err set.
 int overrides_forget_unnamed(const char *instance, const struct lb_state *b, struct err *err);
 
-// Is what is set in a member of a service on disk too?
+// Is the override of a member also on disk?
 bool overrides_have(const struct overrides *overrides, const char *service,
 		    const struct lb_member *m);
-// Puts what is set in a member of a service into the list, in place of what is there.
+// Replaces the override of a member in the list.
 void overrides_put(struct overrides *overrides, const char *service, const struct lb_member *m);

@@ -11,7 +11,7 @@
 #include "ctl/control/overrides.h"
 #include "ctl/datapath/commit.h"
 
-// As attach finds the members: with what is on disk.
+// The members as attach would find them: with the overrides on disk.
 static void take_kept_overrides(struct lb_state *b, const struct overrides *overrides,
 				uint64_t wall_s)
 {
@@ -82,7 +82,7 @@ static int check(struct lb_maps *l, const struct instance *i, const struct clock
 	return 0;
 }
 
-// -ENOENT without err set: no policy with services is in force.
+// -ENOENT without err set: no policy with services is active.
 static int open_tidy(const struct instance *i, struct lb_maps **ret, struct clock *now,
 		     struct err *err)
 {

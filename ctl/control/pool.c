@@ -39,7 +39,7 @@ static int refuse_trial(const struct pool *p, const struct commit_state *state, 
 	return -EBUSY;
 }
 
-// What a caller of the pool works with.
+// State of a caller of the pool.
 enum pool_part {
 	POOL_ALL,
 	POOL_FEW,
@@ -83,7 +83,7 @@ static int lock_for_change(struct pool *p, const char *instance, const char *com
 	return recover_record(p->instance, err);
 }
 
-// Of the services where something has expired.
+// The services in which something has expired.
 static int take_due(const struct pool *p, struct err *err)
 {
 	for (size_t n = 0; n < p->state->n_services; n++) {
@@ -129,7 +129,7 @@ static int open_pool(const char *instance, const char *command, enum pool_part p
 		return code;
 	if ((code = open_live(&p, &state, part, err)))
 		return code;
-	// Opening takes time: what is computed from the clock is written soon after this reading.
+	// Opening takes time: values computed from the clock are written soon after this reading.
 	if ((code = instance_clock(p.instance, &p.clock, err)))
 		return code;
 	if (command && part == POOL_ALL &&
@@ -282,7 +282,7 @@ int pool_find(const struct pool *p, const char *service, bool all, const char *b
 
 // ---- changes and figures ------------------------------------------------------------------------
 
-// Other overrides stay as they are, also those of services that do not run.
+// Other overrides do not change, nor overrides of services that do not run.
 static int keep_overrides(const struct pool *p, const struct pool_targets *targets, struct err *err)
 {
 	CLEANUP_VEC struct overrides overrides = {0};

@@ -11,14 +11,14 @@
 
 struct pool {
 	struct instance *instance;
-	int lock; // -1: only looked at
+	int lock; // -1: only read
 	uint32_t generation;
 	struct lb_maps *live;
 	struct lb_state *state; // of live
 	struct clock clock;
 };
 
-// The balancer of the policy in force. With `command` (its line) for a change: takes the lock,
+// The balancer of the active policy. With `command` (its line) for a change: takes the lock,
 // refuses while a trial runs, tidies up. ERR_INPUT: the policy has no services. 0 or -errno with
 // err set.
 int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err);
@@ -48,8 +48,8 @@ int pool_find(const struct pool *p, const char *service, bool all, const char *b
 int pool_take(struct pool *p, const struct pool_targets *targets, struct err *err);
 int pool_find_service(const struct pool *p, const char *name, size_t *ret, struct err *err);
 
-// What was set in the targets is kept on disk (unless `fleeting`), then holds. *ret_slots: whose
-// owner changed. 0 or -errno with err set.
+// Saves the changes of the targets on disk (unless `fleeting`), then applies them. *ret_slots:
+// number of slots whose owner changed. 0 or -errno with err set.
 int pool_commit(struct pool *p, const struct pool_targets *targets, bool fleeting,
 		size_t *ret_slots, struct err *err);
 

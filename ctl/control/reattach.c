@@ -33,7 +33,7 @@ static void add(struct reattach_list *list, const char *name, bool returned, enu
 	vec_push(list, d);
 }
 
-// The mode is that of the device before; native mode that the new one does not have falls back.
+// Uses the mode of the previous device; falls back if the new one has no native mode.
 static int add_returned(const struct instance *i, const struct link *links, size_t n, bool *held,
 			struct reattach_list *ret, struct err *err)
 {

@@ -22,13 +22,13 @@ struct reattach_list {
 };
 
 // Among all links of this network namespace: those with the name of an attached device that no
-// longer exists, and those that is_new() knows as new and that the policy in force names. A device
+// longer exists, and those that is_new() knows as new and that the active policy names. A device
 // that was detached, or whose program was removed, is not among them: a person may have wanted
 // that. The caller frees ret->at. 0 or -errno with err set.
 int reattach_find(const struct instance *i, const struct link *links, size_t n,
 		  bool (*is_new)(void *ctx, uint32_t ifindex), void *ctx, struct reattach_list *ret,
 		  struct err *err);
 
-// Attaches one, to a running instance alone. 0 or -errno with err set.
+// Attaches one, only to a running instance. 0 or -errno with err set.
 int reattach(const char *instance, const char *command, const struct reattach_device *device,
 	     struct attach_result *ret, struct err *err);

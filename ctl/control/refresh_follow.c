@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the references of names become with other answers. Pure: memory alone.
+// Changes the references of names by other answers. Pure: uses only memory.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct reference_list {
 	size_t n, cap;
 };
 
-// The references of one owner: those of all with its origin, list and name.
+// The references of one owner: all with the same origin, list and name.
 struct group {
 	const struct records *records;
 	const struct guard *guard;
@@ -212,7 +212,7 @@ static bool is_covered(const struct group *g, const struct prefix *host)
 	return false;
 }
 
-// A database must not cut off what its prefixes of before have not.
+// A database must not cut off addresses that its previous prefixes did not contain.
 static int check_guarded(const struct group *g, const struct prefix *p)
 {
 	struct refresh_name *name = g->wish->name;

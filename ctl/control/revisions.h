@@ -24,7 +24,7 @@
 
 struct revision {
 	char id[REVISION_ID]; // "7f3a"
-	char *path;           // of the policy file, as given
+	char *path;           // path of the policy file, as given
 	char *by;             // "root (ssh 198.51.100.9)"
 	char *note;
 	uint64_t at_s;    // wall clock
@@ -32,7 +32,7 @@ struct revision {
 	uint64_t number;  // rises by one with each: the order, also within a second
 	uint64_t answers; // rises by one when other answers for its names are recorded
 	char *texts;      // sums of its files, those that were fetched left out
-	char *sum;        // of the policy file alone (base/sum.h); "" in a damaged record
+	char *sum;        // sum of only the policy file (base/sum.h); "" in a damaged record
 };
 
 struct revisions {
@@ -64,7 +64,7 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 // The newest one before the current one whose files differ from its files: what a rollback returns
 // to. ERR_REFUSED if no such revision exists.
 int revisions_previous(const char *instance, char ret[REVISION_ID], struct err *err);
-// Is there a record of it, perhaps on trial?
+// Does its record exist, perhaps on trial?
 bool revisions_has(const char *instance, const char *id);
 // The record of a revision, perhaps on trial; ERR_INPUT if it does not exist.
 int revisions_load(const char *instance, const char *id, struct environment *w,
@@ -73,7 +73,7 @@ int revisions_load(const char *instance, const char *id, struct environment *w,
 // lists, too.
 int revisions_load_known(const char *instance, const char *id, bool whole, struct environment *w,
 			 struct revision *ret, struct err *err);
-// The same without its files: the names alone.
+// The same without its files: only the names.
 int revisions_load_names(const char *instance, const char *id, struct environment *w,
 			 struct revision *ret, struct err *err);
 // Can it be loaded, files included? 0 or -errno with err set.

@@ -37,7 +37,7 @@ void unseen_note_later(struct unseen *u, uint64_t device, uint64_t ours, uint64_
 	bool anew = !u->begun || ours != u->ours || device < u->last;
 
 	if (!anew && ms < WAIT_STEP_MS)
-		return; // of two commands at once; too short to tell anything
+		return; // between two concurrent commands; too short for a result
 	if (anew || (device - u->last) * UNSEEN_WAIT_MS < ms * UNSEEN_PACKETS)
 		*u = (struct unseen){0};
 	unseen_note(u, device, ours);
@@ -77,7 +77,7 @@ void unseen_choose(const struct instance *i, const struct devices *devices,
 	}
 }
 
-// What the devices and the program have counted, by number.
+// Counters of the devices and of the program, by number.
 struct unseen_counts {
 	uint64_t devices[WEIR_IFACES], ours[WEIR_IFACES];
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Does the device receive packets that our program does not see?
 //
-// A driver may accept a program and not run it, and to the kernel the program is attached all the
-// same. So the receive counter of the device is compared with the counters of the program. Many
-// cards count in hardware and report it once a second: growth at one look may be older than the
-// first look. Growth at two looks while the program has counted nothing is not.
+// A driver may accept a program and not run it, while the kernel reports it as attached. So the
+// receive counter of the device is compared with the counters of the program. Many cards count in
+// hardware and report it once a second: growth at one look may be older than the first look. Growth
+// at two looks while the program has counted nothing is not.
 #pragma once
 
 #include <stdbool.h>
@@ -21,15 +21,15 @@
 // One device; all zero at the start.
 struct unseen {
 	bool begun, seen; // seen: the program has counted a packet
-	unsigned growths; // looks at which the device had received more than at the look before
+	unsigned growths; // readings at which the device had received more than at the previous one
 	uint64_t device, ours;  // packets at the first look
-	uint64_t packets, last; // of the device: since the first look; at the last look
+	uint64_t packets, last; // packets of the device: since the first reading; at the last one
 };
 
-// A look: packets that the device and the program have counted. Pure.
+// A reading: packets that the device and the program have counted. Pure.
 void unseen_note(struct unseen *u, uint64_t device, uint64_t ours);
-// A look that is `ms` after the last one, which may be long ago. It is the first one again where
-// the program has counted a packet, or the device has received less than UNSEEN_PACKETS in each
+// A reading `ms` after the last one, which may be long ago. It counts as the first one again if the
+// program has counted a packet, or the device has received less than UNSEEN_PACKETS in each
 // UNSEEN_WAIT_MS since then. Pure.
 void unseen_note_later(struct unseen *u, uint64_t device, uint64_t ours, uint64_t ms);
 // Is it certain that the program does not run? Pure.
@@ -49,9 +49,9 @@ void unseen_choose(const struct instance *i, const struct devices *devices,
 void unseen_look(const struct instance *i, struct unseen_watch *w);
 // Looks again every 100 ms while a device is doubtful, for UNSEEN_WAIT_MS at most.
 void unseen_wait(const struct instance *i, struct unseen_watch *w);
-// One look, together with those of former commands, which /run/weir/NAME/unseen has: for commands
-// that never wait. A device is certain at the third one. If the file cannot be written, the next
-// command has the look before.
+// One reading, together with those of previous commands from /run/weir/NAME/unseen: for commands
+// that never wait. A device is certain at the third reading. If the file cannot be written, the
+// next command has the previous reading.
 void unseen_look_kept(const struct instance *i, const struct devices *devices,
 		      struct unseen_watch *ret);
 // After an attach in native mode by a driver that no test has tried: looks until the program has

@@ -40,8 +40,8 @@ struct hook_program {
 int hook_attach(const struct hook_target *target, enum attach_mode mode, const struct err *unfit,
 		const struct hook_program *program, char notice[HOOK_NOTICE], struct err *err);
 
-// Two ways to attach, for the functions of struct hook_program. 0 or -errno. Alone: the program of
-// this descriptor, never in place of another one.
+// Two ways to attach, for the functions of struct hook_program. 0 or -errno. The second: the only
+// program on the interface, never replacing another one.
 int hook_attach_shared(struct xdp_program *program, uint32_t ifindex, enum iface_mode mode);
 int hook_attach_alone(int fd, uint32_t ifindex, enum iface_mode mode);
 

@@ -2,9 +2,9 @@
 // Makes and removes instances.
 //
 // A new instance is built completely in NAME+new and becomes visible by one rename. A kill before
-// that leaves a folder that no command looks for ('+' is in no name of an instance; '.' is not
-// allowed in the BPF file system); the next attach or detach removes it. Removal is the reverse: a
-// rename to NAME+old, then the deletion.
+// that leaves a folder that no command uses ('+' is in no name of an instance; '.' is not allowed
+// in the BPF file system); the next attach or detach removes it. Removal is the reverse: a rename
+// to NAME+old, then the deletion.
 #pragma once
 
 #include "ctl/datapath/generation.h"

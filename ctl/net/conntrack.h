@@ -5,7 +5,6 @@
 #include <stdbool.h>
 
 // Tracking is idle until some rule of nftables or iptables asks for it: an idle one knows no
-// connection. Asked by sending one datagram to ourselves over loopback and looking whether the
-// count of /proc/sys/net/netfilter/nf_conntrack_count grows. False where the kernel has no tracking
-// at all.
+// connection. Finds out by sending a datagram to itself over loopback and checking whether
+// /proc/sys/net/netfilter/nf_conntrack_count grows. False where the kernel has no tracking at all.
 bool conntrack_active(void);

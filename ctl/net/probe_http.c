@@ -84,7 +84,7 @@ static void set_way(struct probe *p)
 		curl_easy_setopt(p->easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
 		curl_easy_setopt(p->easy, CURLOPT_OPENSOCKETDATA, p);
 	}
-	// Addresses need no cache, and libcurl would look through a large one after each transfer.
+	// Addresses need no cache, and libcurl would search a large one after each transfer.
 	curl_easy_setopt(p->easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
 	if (s->device)
 		from = mem_printf("if!%s", s->device);

@@ -290,7 +290,7 @@ struct ast {
 	VEC(struct ast_service) services;
 	VEC(struct ast_default) defaults;
 	VEC(struct ast_fragments) fragments;
-	VEC(struct ast_rule) rules; // in the order of the text, includes in their place
+	VEC(struct ast_rule) rules; // in the order of the text, including its include files
 	VEC(struct ast_expect) expects;
 	struct ast_setting malformed;  // on: drop
 	struct ast_setting essentials; // on: pass

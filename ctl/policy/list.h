@@ -11,7 +11,7 @@
 struct list_options {
 	bool lax;      // bad lines are counted and ignored
 	bool wide;     // prefixes shorter than /8 or /16 and loopback are accepted
-	uint16_t file; // for the places
+	uint16_t file; // for the locations
 };
 
 struct list_name {

@@ -205,7 +205,7 @@ struct resolved_interface {
 	struct place default_place;
 };
 
-struct resolved_file {    // a text that places point into: policy files first, then list files
+struct resolved_file {    // a text with locations: policy files first, then list files
 	const char *name; // as it is written, seen from the main file's folder
 	bool list;
 	uint64_t entries, skipped; // for a list: valid lines; invalid lines that `lax` ignores
@@ -257,8 +257,8 @@ void resolved_free(struct resolved *r);
 void resolved_cleanup(struct resolved **r);
 #define CLEANUP_RESOLVED CLEANUP(resolved_cleanup)
 
-// Does the set contain the address? *ret_place is the place of the prefix that decides, also of an
-// exception; it is not set if no prefix decides. ret_place may be NULL.
+// Does the set contain the address? *ret_place is the location of the prefix that decides, also of
+// an exception; it is not set if no prefix decides. ret_place may be NULL.
 bool resolved_contains(const struct resolved_addresses *s, const struct addr *a,
 		       struct place *ret_place);
 

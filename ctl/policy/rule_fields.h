@@ -2,10 +2,10 @@
 // The fields and conditions of a rule: a line for each, from which all else follows.
 //
 // X(symbol, member, form, domain, …), in the order in which they are printed. AST_symbol is the
-// number of the field. `member` is its place in struct resolved_rule, where it has the type of its
-// form; the form decides how it is compared (ctl/policy/shadow.c) and printed
-// (ctl/policy/rule_text.c). domain_DOMAIN (ctl/policy/domain.c) reads and prints its words. The
-// rest is what struct field has more.
+// number of the field. `member` is its member of struct resolved_rule, with the type of its form;
+// the form decides how it is compared (ctl/policy/shadow.c) and printed (ctl/policy/rule_text.c).
+// domain_DOMAIN (ctl/policy/domain.c) reads and prints its words. The rest is what struct field has
+// more.
 #pragma once
 
 #define RULE_FIELDS(X)                                                                            \

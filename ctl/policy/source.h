@@ -9,7 +9,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/policy/arena.h"
 
-// How files are reached; tests put their own in its place.
+// Access to files; tests replace it.
 struct source_reader {
 	// Like file_read of base/file.h.
 	int (*read)(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
@@ -32,7 +32,7 @@ struct source {
 // Where `path`, written in the file `from`, leads: from's folder in front unless it is absolute.
 const char *source_path(struct arena *arena, const char *from, const char *path);
 
-// Reads the file that `at` names (no place: the main file) and makes it the innermost open one.
+// Reads the file that `at` names (no location: the main file) and makes it the innermost open one.
 // 0 or -errno with an error queued: unreadable, a loop, too deep, too many.
 int source_enter(struct source *s, struct diag_at at, const char *path,
 		 const struct diag_file **ret);

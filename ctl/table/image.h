@@ -13,7 +13,7 @@
 
 struct image_rule {
 	char *identity;    // counters follow it
-	struct diag_at at; // its place in the policy
+	struct diag_at at; // its location in the policy
 	char *place;       // "edge.weir:12", for explain and lists; stays valid without the diag
 	char *redirect;    // interface, or NULL
 };

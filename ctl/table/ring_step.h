@@ -68,7 +68,7 @@ size_t ring_walk(const struct ring_pins *pins, const uint64_t *slots, uint32_t s
 		 uint64_t *ret_foreign);
 
 // The hold of a service: doubled, up to SERVICE_HOLD_MAX, if living pins of PIN_FOUND have been
-// pushed out since the last look; 1 again if none has for one idle. Before hold_ticks grows, also
+// pushed out since the last visit; 1 again if none has for one idle. Before hold_ticks grows, also
 // by a policy with a longer idle, all slots must be tidied (with `foreign`), else an expired one
 // would be changing again, and guarded (ring_guard), since one may expire before it has grown.
 uint32_t ring_hold(uint32_t hold, uint64_t pushed_out, uint64_t quiet_jiffies,

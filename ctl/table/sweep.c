@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A sweep over the address space, with a cursor into each set, in a heap.
 //
-// Where a set begins or ends, the bits of its rules are flipped and the row is looked up.
+// At the start and the end of a set, the bits of its rules are flipped and the row is looked up.
 #include "ctl/table/sweep.h"
 
 #include <stdlib.h>

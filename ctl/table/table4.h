@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// IPv4 addresses and their rows as the datapath looks them up (common/table4.h).
+// IPv4 addresses and their rows in the form for the datapath (common/table4.h).
 #pragma once
 
 #include "ctl/table/regions.h"

@@ -101,7 +101,7 @@ struct lines4 {
 	uint32_t n;
 	uint32_t *first; // n + 1: the hosts of a line, as indexes of `order`
 	uint32_t *order; // hosts, line by line
-	bool *left;      // by host: has no place
+	bool *left;      // by host: has no slot
 	uint8_t *to;     // n lines
 };
 

@@ -68,6 +68,6 @@ struct hosts4 {
 void hosts4_find(const struct spans4 *s, struct hosts4 *ret);
 void hosts4_free(struct hosts4 *h);
 size_t hosts4_bytes(const struct hosts4 *h);
-// Adds the lines. Hosts without a place are in *ret_under, with the spans without hosts.
+// Adds the buckets. Hosts without a slot are in *ret_under, with the spans without hosts.
 void hosts4_build(const struct hosts4 *h, uint64_t seed, struct tables *t, int side,
 		  struct spans4 *ret_under);

@@ -2,9 +2,9 @@
 // Places hosts in lines: each in the first of its two lines while there is room, then in the
 // second, then by moving others to their other line.
 //
-// Pagh and Rodler, "Cuckoo Hashing", ESA 2001; with two lines of three places, more than nine
-// tenths of all places can be used. The place in a line follows from a factor of the line's own,
-// tried until no two hosts want one.
+// Pagh and Rodler, "Cuckoo Hashing", ESA 2001; with two buckets of three slots, more than nine
+// tenths of all slots can be used. A factor of the bucket, chosen so that no two hosts collide,
+// gives the slot.
 #include "ctl/table/table6_hosts.h"
 
 #include <errno.h>
@@ -65,11 +65,11 @@ struct host6 {
 
 struct lines6 {
 	struct table6_line *at;
-	uint8_t *used; // places of each line, which are filled from the first on
+	uint8_t *used; // slots of each bucket, which are filled from the first on
 	size_t n;
 	uint64_t seed, random;
 	VEC(struct host6) late;   // the first line is full
-	VEC(address_key) without; // hosts without a place, sorted in the end
+	VEC(address_key) without; // hosts without a slot, sorted at the end
 };
 
 static size_t lines_wanted(size_t hosts)
@@ -117,7 +117,7 @@ static void leave_out(struct lines6 *l, const struct host6 *h)
 	vec_push(&l->without, key_of6(h->hi, h->lo));
 }
 
-// Moves one host of a full line to its other line, if that has room, and puts h in its place.
+// Moves one host of a full bucket to its other bucket, if that has room, and puts h in its slot.
 static bool displace(struct lines6 *l, size_t line, const struct host6 *h)
 {
 	for (size_t place = 0; place < TABLE6_HOSTS; place++) {
@@ -137,7 +137,7 @@ static size_t random_place(struct lines6 *l)
 	return (size_t)(l->random >> 33) % TABLE6_HOSTS;
 }
 
-// A random walk: h takes the place of another host, which looks for a place in its other line.
+// A random walk: h takes the slot of another host, which tries its other bucket.
 static void place_late(struct lines6 *l, struct host6 h)
 {
 	size_t line = table6_second_line(h.hash, l->n);
@@ -180,9 +180,9 @@ static void place_all(struct lines6 *l, const struct regions *r)
 	vec_free(&l->late);
 }
 
-// ---- places in a line ---------------------------------------------------------------------------
+// ---- slots of a bucket --------------------------------------------------------------------------
 
-// Does each host of a line get a place of its own?
+// Does each host of a bucket get a different slot?
 static bool own_fits(const struct host6 *host, size_t n, uint32_t own)
 {
 	unsigned taken = 0;

@@ -16,8 +16,8 @@ size_t table6_hosts_count(const struct regions *r);
 // Are lines for so many hosts worth the look-up?
 bool table6_hosts_pay(const struct regions *r, size_t hosts);
 
-// Adds lines for the hosts, at least one, and gives the regions without those that are in a line:
-// hosts without a place, or with a row of more than 16 bits, are still there. Where a placed host
+// Adds buckets for the hosts, at least one, and returns the regions without hosts in a bucket:
+// hosts without a slot, or with a row of more than 16 bits, are still included. Where a placed host
 // was, *ret_rest has any row. -ENOSPC when there is no room in the tables.
 int table6_hosts_build(struct tables *t, enum table_side side, const struct regions *r,
 		       size_t hosts, uint64_t seed, struct regions *ret_rest);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which services are in lines, their combinations of address, port and protocol, a seed with which
-// all have room, and multipliers that give each its place in its line.
+// Chooses the services in buckets, lists their combinations of address, port and protocol, and
+// finds a seed with which all have room, and multipliers that give each combination its slot.
 #include "ctl/table/vips.h"
 
 #include <arpa/inet.h>
