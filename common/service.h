@@ -163,7 +163,7 @@ enum service_event {
 #define SERVICE_DROPS (REASON_DROP_FORWARD - REASON_DROP_NO_BACKEND + 1)
 
 /* A value of the per-CPU array, of a backend, or of a service: then with its drops. Bytes are of
- * IP, of the packet as it came. */
+ * IP, in the received packet. */
 struct service_counter {
 	__u64 packets, bytes; /* sent to the backend */
 	/* OPENED first: with packets and bytes in one line of the cache */

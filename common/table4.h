@@ -38,7 +38,7 @@ enum table4_kind {
 
 struct table4_node {
 	__u16 low, span; /* low … low + span */
-	__u16 in, next;  /* inside of it, outside of it */
+	__u16 in, next;  /* inside the range, outside */
 };
 _Static_assert(sizeof(struct table4_node) == 8, "layout");
 

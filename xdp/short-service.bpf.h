@@ -17,14 +17,14 @@ struct vip_place {
 	const __u8 *ip;
 };
 
-/* What is known of a packet and its service before anything is written. */
+/* The state of a packet and its service before anything is written. */
 struct trip {
 	const struct service *s;
 	struct backend *to;
-	__u64 hash;    /* of the flow, as its service hashes */
+	__u64 hash;    /* hash of the flow, as its service hashes */
 	__u32 service; /* its number */
 	__u32 backend; /* the number of `to` */
-	__u64 choice;  /* of choose_unstable(); 0: the slot is stable, no pin counts */
+	__u64 choice;  /* result of choose_unstable(); 0: the slot is stable, no pin counts */
 	__u64 tuple;   /* where one does: hash of the flow's tuple */
 	__u64 pin;     /* and the pin that was found */
 };
@@ -64,7 +64,7 @@ static __always_inline const __u16 *l4_of(const __u8 *ip, const int family)
 	return (const void *)(ip + header_bytes(family));
 }
 
-/* Of the pseudo-header, not folded. */
+/* Sum of the pseudo-header, not folded. */
 static __always_inline __u64 sum_pseudo_common(const __u8 *ip, const struct key k, const int family)
 {
 	const __u32 *word = addresses_of(ip, family);
@@ -88,7 +88,7 @@ static __always_inline __u32 vip_of(const __u8 *ip, const int family)
 			   : vip_service6(NULL, (const void *)(addresses_of(ip, 6) + 4), key);
 }
 
-/* Is the frame to this station alone? */
+/* Is the frame addressed only to this station? */
 static __always_inline bool is_ours(const __u8 *frame, __u32 number)
 {
 	__u64 own = knobs.station[number & (WEIR_IFACES - 1)];
@@ -132,7 +132,7 @@ static __always_inline bool is_martian_common(const struct key k, const int fami
 
 /* ---- the frame ------------------------------------------------------------------------------- */
 
-/* Is the checksum that of the pseudo-header alone, which a local sender leaves to its device? Both
+/* Is the checksum only that of the pseudo-header, which a local sender leaves to its device? Both
  * are the same modulo 65535 then: a multiple of it has a quotient below 2^48, and times the inverse
  * of -65535 it is this quotient. Also true for 0 where the pseudo-header has 0xffff. */
 static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
@@ -207,8 +207,8 @@ static __always_inline bool choose_common(const struct key k, const int family, 
 	return true;
 }
 
-/* Where to. Without a next hop nothing is short enough; what is not common is left to the general
- * program. */
+/* Selects the backend. Without a next hop no packet is short enough; uncommon packets are left to
+ * the general program. */
 static __always_inline bool find_backend(const struct xdp_md *ctx, struct trip *t)
 {
 	t->to = backend_at(t->backend);
@@ -328,8 +328,8 @@ static __always_inline int send_by_link(struct xdp_md *ctx, const struct key k, 
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* Notes the way of a test packet. Global: what it needs of the stack in the midst of test programs
- * made kernel 6.18 refuse some of them ("verifier bug: stack slot"). */
+/* Notes the way of a test packet. Global: its use of the stack within test programs made kernel
+ * 6.18 refuse some ("verifier bug: stack slot"). */
 __noinline int test_trip(__u32 service, __u64 hash, __u32 backend, __u32 passed)
 {
 	const struct service *s = service_at(service);
@@ -348,7 +348,7 @@ __noinline int test_trip(__u32 service, __u64 hash, __u32 backend, __u32 passed)
 	return 0;
 }
 
-/* Back where it came from, or through another device. */
+/* Sends it back on the interface of arrival, or through another device. */
 static __always_inline bool leaves(struct xdp_md *ctx, const struct backend *to, __s32 *ret_verdict)
 {
 	*ret_verdict = XDP_TX;
@@ -382,7 +382,7 @@ static __always_inline struct fate send_common(struct xdp_md *ctx, const struct 
 	return f;
 }
 
-/* What becomes of a packet that passed for f.reason. number: of the interface. */
+/* Decides a packet that passed for f.reason. number: of the interface. */
 static __always_inline struct fate balance_common(struct xdp_md *ctx, const struct key k,
 						  const int family, const struct vip_place at,
 						  __u32 number, struct fate f)

@@ -186,7 +186,7 @@ static int listen_to_signals(struct agent *a, struct err *err)
 	return 0;
 }
 
-// Half of the time that the manager grants, from the loop: it tells that the loop turns.
+// Half of the time that the manager grants, called from the loop: shows that the loop runs.
 static int feed_watchdog(struct agent *a, struct err *err)
 {
 	uint64_t us = notify_watchdog_us() / 2;

@@ -39,7 +39,7 @@ struct items_error {
 struct items {
 	VEC(struct item) items;         // a range gives several
 	VEC(struct items_error) errors; // in order of lines; at most ITEMS_ERRORS_MAX kept
-	size_t error_count;             // all of them
+	size_t error_count;             // all prefixes
 	size_t names, geos;
 	size_t mapped;                 // "::ffff:1.2.3.4" read as IPv4
 	bool mask;                     // set by the caller: host bits are cleared, not refused

@@ -96,7 +96,7 @@ static struct run run_of(const struct record *at, size_t n)
 	return (struct run){at, n ? at + n : at}; // an empty array may be NULL
 }
 
-// Equal ones: those of a first.
+// If equal, the ones of a first.
 static struct record *merge_runs(const struct records *r, struct run a, struct run b,
 				 struct record *to)
 {
@@ -117,7 +117,7 @@ static bool is_sorted(const struct records *r, const struct record *at, size_t n
 	return true;
 }
 
-// A bottom-up merge sort: stable, so that of repeated references the last one is the newest.
+// A bottom-up merge sort: stable, so that the last of repeated references is the newest.
 static void sort(const struct records *r, struct record **list, size_t n)
 {
 	CLEANUP_FREE struct record *spare = NULL;
@@ -152,8 +152,7 @@ static bool takes_over(const struct owner *fresh, const struct owner *old)
 static void repeat(const struct records *r, struct record *record, const struct record *fresh)
 {
 	if (records_is_group(r, record) && !records_is_group(r, fresh)) {
-		*record =
-			*fresh; // the user blocks the net itself: its end is not that of the group
+		*record = *fresh; // the user blocks the net itself: the group does not end it
 		return;
 	}
 	if (takes_over(&r->owners.at[fresh->owner], &r->owners.at[record->owner]))

@@ -2,8 +2,8 @@
 // The records of the overlay: which owner asks for which entry. Pure: memory alone.
 //
 // The kernel knows of an entry only when it expires. The records know the owners: a record is the
-// reference of one owner to one entry. An entry lives while any record refers to it; its expiry is
-// the latest of them. journal.h has their file. A command loads the records that it touches
+// reference of one owner to one entry. An entry exists while any record refers to it, with the
+// latest expiry of all. journal.h has their file. A command loads the records that it touches
 // (store.h).
 #pragma once
 
@@ -17,13 +17,13 @@
 
 #define RECORD_NEVER UINT64_MAX // `until` of what has no end; so "the later wins" is a comparison
 
-// Who asks for an entry, and why. Records share owners; two references to a prefix are the same
-// when origin, list and name are equal, whatever the rest says. NULL counts as "" in what callers
-// pass; in the records the five strings are one allocation that begins at origin.
+// The owner of a reference, and its note. Records share owners; two references to a prefix are the
+// same when origin, list and name are equal, whatever the rest says. NULL counts as "" in what
+// callers pass; in the records the five strings are one allocation that begins at origin.
 struct owner {
 	char *origin;     // --origin: the program or person that speaks; "" by default
 	char *list;       // --sync NAME; "" otherwise
-	char *name;       // host name that the address came from; "" for an address
+	char *name;       // host name of the address; "" for an address
 	char *note;       // --note; "" without
 	char *by;         // "root (ssh 198.51.100.9)"
 	uint64_t since_s; // wall clock
@@ -38,7 +38,7 @@ struct record {
 	uint64_t until_s; // wall clock, RECORD_NEVER
 };
 
-// The wall clock and one that cannot be set: the difference tells, within one boot, how far the
+// The wall clock and one that cannot be set: within one boot, the difference shows how far the
 // first was set.
 #define RECORDS_BOOT 36 // characters of /proc/sys/kernel/random/boot_id
 struct records_clock {
@@ -67,7 +67,7 @@ int record_compare(const struct records *r, const struct record *a, const struct
 // Adds an owner (copies its strings) and returns its index.
 uint32_t records_owner(struct records *r, const struct owner *h);
 
-// The references of one command together, so that 100,000 of them cost a sort and a merge, not
+// The references of one command together, so that 100,000 references cost a sort and a merge, not
 // 100,000 searches.
 struct reference {
 	struct prefix prefix;
@@ -105,8 +105,7 @@ int records_compare_owners(const struct owner *a, const struct owner *b);
 // how many.
 void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 		    const struct prefix *prefixes, size_t n, size_t *ret_removed);
-// Removes all references of an origin, with those of its names and lists; origin NULL: of all
-// origins.
+// Removes all references of an origin, including its names and lists; origin NULL: of all origins.
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
 			   size_t *ret_removed);
 // Removes the records that are marked, by index in r->list; how many.
@@ -114,10 +113,9 @@ size_t records_drop(struct records *r, const bool *marked);
 // How far the wall clock was set between the two readings, in seconds: 0 within two seconds, or
 // when that cannot be known since they are of different boots.
 int64_t records_clock_set_by(const struct records_clock *then, const struct records_clock *now);
-// A time of a record moved by that, so that what is left of it stays.
+// Moves a time of a record by that, so that the remaining time does not change.
 uint64_t records_shifted(uint64_t wall_s, int64_t by_s);
-// Merges further records, of other prefixes than those in the list, into it; the owners are those
-// of r.
+// Merges further records, of prefixes that are not in the list, into it; the owners belong to r.
 void records_load(const struct records *r, struct record_list *list, const struct record *more,
 		  size_t n);
 

@@ -102,7 +102,7 @@ void records_mark_members(const struct records *r, bool *marked)
 	}
 }
 
-// What an origin has in a net, of one kind.
+// The references of an origin in a net, of one kind.
 struct claim {
 	uint8_t kind;
 	const char *origin;
@@ -110,7 +110,7 @@ struct claim {
 	uint32_t group;   // the largest of its members
 	uint64_t until_s; // the latest of its members
 	uint32_t last;    // the owner of the newest one
-	uint32_t record;  // of the net: index in the list; UINT32_MAX: none
+	uint32_t record;  // the net's index in the list; UINT32_MAX: none
 	bool of_user;     // the record is a reference of the user
 };
 

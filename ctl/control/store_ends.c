@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which references have expired. The kernel's clock decides, and the wall clock may be a second
-// late: so the maps are asked about those that expire now, about all of them at once.
+// Finds expired references. The kernel's clock decides, and the wall clock may be a second late: so
+// the maps are read for all references that expire now, at once.
 #include "ctl/control/store_parts.h"
 
 #define CLOCK_SLACK_S 2 // between the two clocks

@@ -22,7 +22,7 @@ struct ethtool_device {
 
 // The active features of a device by number, and the names of those numbers.
 struct ethtool_features {
-	struct ethtool_gstrings *names; // names->len of them
+	struct ethtool_gstrings *names; // names->len values
 	struct ethtool_gfeatures *bits; // bits->size words
 };
 
@@ -183,7 +183,7 @@ bool ethtool_counts_lost(const char *driver, const char *counter)
 
 struct statistics {
 	struct ethtool_gstrings *names;
-	struct ethtool_stats *values; // n_stats of them
+	struct ethtool_stats *values; // n_stats values
 };
 
 static void statistics_cleanup(struct statistics *s)

@@ -27,7 +27,7 @@ struct unpacking {
 	bool on, ended;   // ended: the packed text is complete
 	bool many;        // one packed text may follow another, as gzip(1) reads them
 	z_stream z;
-	uint64_t in, out; // of all of them
+	uint64_t in, out; // bytes of all texts
 };
 
 enum layer { ANSWER, FILE_ITSELF, LAYERS };

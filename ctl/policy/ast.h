@@ -129,8 +129,8 @@ struct ast_rule {
 	uint8_t action;                      // enum policy_action
 	const char *redirect;                // interface
 	struct diag_at field_at[AST_FIELDS]; // the field's keyword; file NULL: absent
-	struct ast_list fields[AST_FIELDS];  // of those that are lists
-	struct ast_span spans[AST_FIELDS];   // of those that are spans
+	struct ast_list fields[AST_FIELDS];  // fields that are lists
+	struct ast_span spans[AST_FIELDS];   // fields that are spans
 	uint64_t probability;                // in 2^-32, 1 .. 2^32
 	struct ast_limit limit;
 	struct ast_log log;

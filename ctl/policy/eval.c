@@ -23,8 +23,7 @@ void eval_emit(struct eval *e, uint32_t first, uint32_t last)
 		 ((struct reading){.range = range, .negated = e->negated, .item = e->item}));
 }
 
-// The item's location is that of the word in the text. If that is a definition, the hint names its
-// use.
+// The item's location is the word in the text. If that is a definition, the hint names its use.
 void eval_fail(struct eval *e, const char *hint, const char *fmt, ...)
 {
 	CLEANUP(text_free) struct text text = {0}, full = {0};

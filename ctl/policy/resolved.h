@@ -320,7 +320,7 @@ struct resolved_check {
 	size_t n_statuses;
 	bool insecure;                // certificates are not verified
 	const char *name;             // dns: the question
-	uint16_t type;                // of it
+	uint16_t type;                // its type
 	const char *const *arguments; // exec, with a final NULL
 	uint16_t port;                // 0: the backend's, or the service's first
 	uint64_t every_ms, timeout_ms;

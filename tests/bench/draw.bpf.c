@@ -15,7 +15,7 @@ const volatile __u32 spread;  // random bits of such a source
 const volatile __u32 base;    // the other bits
 const volatile __u32 ifindex; // index of the output device; 0: jump
 const volatile __u32 restore; // rewrite the headers
-const volatile __u32 grown;   // bytes to remove in front of them
+const volatile __u32 grown;   // bytes to remove before the headers
 const volatile struct bench_head head;
 
 __u32 next_source;

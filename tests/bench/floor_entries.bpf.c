@@ -3,7 +3,7 @@
 // rate.
 #include "tests/bench/floor_packet.bpf.h"
 
-const volatile __u32 shift; // of the hash of a host: 64 less the logarithm of the used cells
+const volatile __u32 shift; // shift of a host's hash: 64 less the logarithm of the used cells
 
 __u32 cells[FLOOR_CELLS];
 struct floor_counter hits[FLOOR_CELLS];

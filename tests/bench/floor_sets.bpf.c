@@ -2,7 +2,7 @@
 // Floors of the filter for many prefixes, and for IPv6.
 #include "tests/bench/floor_packet.bpf.h"
 
-const volatile __u32 shift; // of the hash of a host: 64 less the logarithm of the used cells
+const volatile __u32 shift; // shift of a host's hash: 64 less the logarithm of the used cells
 
 struct floor_bits bits[FLOOR_BITS_CELLS];
 __u32 first[FLOOR_BITS_CELLS];

@@ -10,7 +10,7 @@
 
 #define RULES_MAX 4096
 
-/* As many elements as there are rules: a look-up after the last one finds nothing. */
+/* One element per rule: a look-up after the last one finds nothing. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RULES_MAX);

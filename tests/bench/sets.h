@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Random sets of addresses, and random sources inside or outside of them.
+// Random sets of addresses, and random sources inside or outside these sets.
 #pragma once
 
 #include <stddef.h>

@@ -53,7 +53,7 @@ uint32_t balance_rig_path(const struct balance_rig *b, uint32_t id);
 bool balance_rig_id(const struct balance_rig *b, const char *service, const char *address,
 		    uint32_t *ret);
 const char *balance_rig_name(const struct balance_rig *b, uint32_t id, char *buf, size_t size);
-// The counters since the last call, b->ids of them, valid until the next call.
+// The b->ids counters since the last call, valid until the next call.
 const struct service_counter *balance_rig_moved(struct balance_rig *b);
 
 // The reasons with which packets of the rig's interface were counted since the last call, into

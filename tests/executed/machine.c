@@ -11,7 +11,7 @@
 
 #include "ctl/base/mem.h"
 
-// Above the addresses of a process and below those of the kernel.
+// Above the addresses of a process and below the kernel's.
 #define HANDLE_MAP     (0x5a01ull << 48)
 #define HANDLE_ELEMENT (0x5a02ull << 48)
 #define HANDLE_KIND    (0xffffull << 48)

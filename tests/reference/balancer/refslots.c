@@ -1,26 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Plays a history of a service from stdin and prints the backend of each packet, after
 // docs/ring.md.
-/*
- *   history  = service { event }
- *   service  = "service" SIZE IDLE_TCP IDLE_UDP HOLD BUCKETS ( "tuple" | "source" )
- *              ( "stay" | "move" ) HZ HEX32
- *   event    = "backend" ID ADDRESS PORT WEIGHT STATE ( "primary" | "backup" )
- *                              adds it to the pool or changes it
- *            | "remove" ID     removes it from the pool; its STATE stays
- *            | "state" ID STATE
- *            | "ring"          new owners from the pool
- *            | "hold" HOLD
- *            | "time" JIFFIES  64 bits, absolute; 0 at first
- *            | "tidy"
- *            | "trial" ( "begin" | "confirm" | "back" )
- *            | "packet" ( "tcp" | "udp" | "sctp" ) SRC SPORT DST DPORT
- *              ( "opens" | "closes" | "other" )
- *            | "slots" | "pins"
- *   STATE    = "up" | "drain" | "down" | "failing"
+/* history = service { event }
+ *
+ * service = "service" SIZE IDLE_TCP IDLE_UDP HOLD BUCKETS ( "tuple" | "source" )
+ *
+ * ( "stay" | "move" ) HZ HEX32
+ *
+ * event = "backend" ID ADDRESS PORT WEIGHT STATE ( "primary" | "backup" )
+ *
+ * adds it to the pool or changes it
+ *
+ * | "remove" ID removes it from the pool; its STATE stays
+ *
+ * | "state" ID STATE
+ *
+ * | "ring" new owners from the pool
+ *
+ * | "hold" HOLD
+ *
+ * | "time" JIFFIES 64 bits, absolute; 0 at first
+ *
+ * | "tidy"
+ *
+ * | "trial" ( "begin" | "confirm" | "back" )
+ *
+ * | "packet" ( "tcp" | "udp" | "sctp" ) SRC SPORT DST DPORT
+ *
+ * ( "opens" | "closes" | "other" )
+ *
+ * | "slots" | "pins"
+ *
+ * STATE = "up" | "drain" | "down" | "failing"
  *
  * one a line, blanks between words, decimal numbers, HEX32 in lower case; empty lines and lines
- * that begin with # are ignored. IDLE is in jiffies; IDLE_TCP is that of SCTP too. "-" instead of
+ * that begin with # are ignored. IDLE is in jiffies; IDLE_TCP applies to SCTP too. "-" instead of
  * an IDLE: the service has neither TCP nor SCTP, or has no UDP. HOLD is 1 to 16. An ID never gets
  * another ADDRESS or PORT, and has its STATE in the pool or outside. UDP never opens, and only TCP
  * closes. Slots change by `ring`, `trial` and `tidy` only. That a backend is down or drained has an
@@ -32,19 +46,25 @@
  *
  * A packet prints "BACKEND WRITTEN", BACKEND "none" if the slot has no owner, WRITTEN one of
  *
- *   -                   nothing
- *   pin LEVEL BACKEND   a new pin
- *   time                the time of a pin, and its level by the kind of packet
- *   kept                nothing: the pin that was found is young, and its level stays
- *   moved               a pin whose backend is down now names the owner; time and level by the packet
- *   reopened            a pin that was given up belongs to another connection: owner, level 0
- *   not-stored          no place for a new pin
+ * - nothing
+ *
+ * pin LEVEL BACKEND a new pin
+ *
+ * time the time of a pin, and its level by the kind of packet
+ *
+ * kept nothing: the pin that was found is young, and its level stays
+ *
+ * moved a pin whose backend is down now names the owner; time and level by the packet
+ *
+ * reopened a pin that was given up belongs to another connection: owner, level 0
+ *
+ * not-stored no place for a new pin
  *
  * "slots" and "pins" print "slots HEX16" or "pins HEX16", SipHash-1-3 with the service's key over
  * all words of the active ring or of the pins, eight bytes each, lower first. With --check the last
  * lines are counters, "NAME N"; `moved`, `stale` and `unstable` must be 0, else the exit status is
  * 1 (2: the input is invalid).
- */
+ * */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -37,7 +37,7 @@ void ring_key_from_seed(const void *seed, size_t len, uint8_t ret_key[SIPHASH_KE
 bool ring_size_valid(uint64_t size);
 uint64_t ring_backend_hash(const uint8_t *key, const struct backend *backend);
 
-/* Does one of its backends get new flows? ("Who counts") */
+/* Does this backend of the ring get new flows? ("Who counts") */
 bool ring_counts(const struct ring *ring, const struct backend *backend);
 
 /* The id of each slot's owner; false, and nothing written, if no backend counts. */

@@ -31,7 +31,7 @@ enum slot_class slot_class(struct slot slot, const struct slot_clock *clock);
 /* The slot that is to have this owner: rules 1 to 6. */
 struct slot slot_step(struct slot slot, uint16_t owner, const struct slot_clock *clock);
 
-/* The slot after tidying; others: a live pin of it names a backend other than the owner. */
+/* The slot after tidying; others: one of its live pins names a backend other than the owner. */
 struct slot slot_tidy(struct slot slot, bool others, const struct slot_clock *clock);
 
 /* The slot of the previous ring, with this owner on trial. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Runs frames through a compiled policy in the kernel and compares each answer with the
 // reference's: once as it is loaded, and once only by the general program. The output frame must be
-// the unchanged packet, or a valid answer to a rejected one. If only the packet decides what is
-// counted, the packets are also sent through the program that real ones meet, and its counters must
-// agree with the answers.
+// the unchanged packet, or a valid answer to a rejected one. If only the packet decides the
+// counters, the packets are also sent through the program that real ones meet, and its counters
+// must agree with the answers.
 //
 // usage: compare POLICY FRAMES ANSWERS [WORDS]: WORDS is a file with words about the tables that
 // the policy must have (describe.h); its programs must also keep to the verifier's budget. FRAMES

@@ -13,7 +13,7 @@ struct counted;
 
 // Gives each rule a counter of its own; between candidate_compile() and candidate_load().
 void counted_number(struct candidate *c);
-// Does only the packet decide what is counted? Not if rates, the past or a device matter.
+// Does only the packet decide the counters? Not if rates, the past or a device matter.
 bool counted_suits(const struct candidate *c);
 // Exits with status 2 if the maps cannot be used. The generation outlives it.
 struct counted *counted_new(const struct candidate *c, const struct generation *g);

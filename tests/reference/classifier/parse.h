@@ -66,7 +66,7 @@ bool parse_flags(struct parser *parser, struct rule *rule);
 /* parse_list.c: lists and what they become. */
 bool parse_list(struct parser *parser, struct list *ret_list);
 
-/* A define's items join the list as if written there; alone: the list has no other item. */
+/* A define's items join the list as if written there; alone: they are the whole list. */
 bool list_put_define(struct parser *parser, const struct token *token, bool negative, bool alone,
 		     struct list *list);
 bool list_addresses(struct parser *parser, const struct list *list,

@@ -35,9 +35,8 @@
  *  15. DHCP answers: IPv4 UDP 67 to 68; IPv6 UDP 547 to 546 from fe80::/10. MLD: 130-132 and 143.
  *  16. A file without `wide` must have no prefix shorter than /8 or /16; `min` is checked once.
  *  17. `over`, `under` and `probability` look at the packet's flag only: 100% is no exception.
- *  28. A policy with `interface` holds on those interfaces; on another one only `malformed` does,
- *      and what is not malformed passes by default, neighbour discovery and frames that are not IP
- *      too.
+ *  28. A policy with `interface` applies to those interfaces; on others only `malformed` applies,
+ *  and all other frames pass by default, including neighbour discovery and frames that are not IP.
  *
  *  Packet
  *  18. Tags are 0x8100 and 0x88a8; 0x9100 is some other ethertype. A fifth tag is malformed.

@@ -118,7 +118,7 @@ static void test_turns_without_a_pause(void **state)
 	end(h);
 }
 
-// What status and doctor read: nothing while it is not late, else the time since the turn.
+// Returns what status and doctor read: 0 while it is not late, else the time since the turn.
 static void test_late(void **state)
 {
 	struct heart *h = begin();

@@ -125,7 +125,7 @@ static void test_without_new_flows(void **state)
 	assert_false(look_judge(&l, &(struct look_count){12, 12}, false, T0 + 2 * MINUTE));
 	assert_true(look_judge(&l, &(struct look_count){30, 30}, false, T0 + 3 * MINUTE));
 	assert_false(l.silent);
-	assert_false(judge(&l, 39, 39, T0 + 4 * MINUTE)); // back again: only what comes from now on
+	assert_false(judge(&l, 39, 39, T0 + 4 * MINUTE)); // again: only packets from now on
 	assert_true(judge(&l, 40, 40, T0 + 5 * MINUTE));
 	assert_true(l.silent);
 }
@@ -207,7 +207,7 @@ static void test_looks_are_kept(void **state)
 	assert_int_equal(looks[0].since_ms, T0);
 }
 
-// What it finds is no look at this backend: the sums count, which are good.
+// There is no earlier reading of this backend: the sums count, which are good.
 static void test_looks_at_another(void **state)
 {
 	const struct backend_seen before = {&web, member(1, 5), {1000, 10}};
