@@ -9,7 +9,7 @@
  * tool of another version then refuses the instance instead of misreading it. */
 #define WEIR_LAYOUT 17
 
-/* File names below /sys/fs/bpf/weir/INSTANCE/ that are read whatever the layout is. */
+/* File names below /sys/fs/bpf/weir/INSTANCE/ that are read in any layout. */
 #define WEIR_META  "meta"
 #define WEIR_PROGS "progs"
 

@@ -73,8 +73,7 @@
 		bound_;                    \
 	})
 
-/* A copy of x that the verifier does not take for the same number, so that it has one state less to
- * follow. */
+/* A copy of x that the verifier treats as a different number, so that it follows one state less. */
 #define BOUND_FREE(x)                         \
 	({                                    \
 		__u64 free_ = (x);            \

@@ -77,7 +77,7 @@ struct knobs {
 	__u64 brought;
 	__u64 iface_buckets[2 * WEIR_IFACE_BUCKETS]; /* IFACE_BUCKET, 0: free */
 	/* The members of a bond run its program, and frames arrive there: IFACE_BUCKET(member,
-	 * number of the bond), 0: no more. */
+	 * number of the bond), 0: end. */
 	__u64 members[WEIR_MEMBERS];
 	/* Number for frames that arrive on another device: new or excess members of the bond, or
 	 * the only interface, moved into a namespace where it has another index. 0: none. */

@@ -49,7 +49,8 @@ struct decap_prefix {
 _Static_assert(sizeof(struct decap_prefix) == 24, "layout");
 #define DECAP_PREFIX_HEAD 32
 
-/* X(SYMBOL, "name", what happens, "what it means"). Packets that are no tunnel are not counted. */
+/* X(SYMBOL, "name", what happens, "what it means"). Packets that are not tunnels are not
+ * counted. */
 /* clang-format off */
 #define DECAP_REASONS(X) \
 	X(STRIP_4IN4, "4in4", STRIP, "IPv4 in IPv4") \

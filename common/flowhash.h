@@ -21,7 +21,7 @@ struct flow_key {
 	__u64 word[FLOW_WORDS];
 };
 
-/* Words n and n + 1 of the flow, as they are in memory. */
+/* Words n and n + 1 of the flow, in memory order. */
 HASH_INLINE __u64 flow_pair(const struct flow_key *key, int n, __u32 even, __u32 odd)
 {
 	return (key->word[n] + HASH_LE32(even)) * (key->word[n + 1] + HASH_LE32(odd));

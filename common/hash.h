@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The keyed hash of rings and keys: SipHash-1-3 (Aumasson and Bernstein, INDOCRYPT 2012). Flows
- * have a hash of their own: common/flowhash.h.
+ * have a different hash: common/flowhash.h.
  *
  * It has one round after each word and three at the end. Kernel and user space compute the same,
  * and it is an ABI: docs/ring.md. Messages are bytes; addresses and ports in them are in network

@@ -5,7 +5,7 @@
 #pragma once
 
 #define POLICY_RULES      4096 /* 64 words of 64 bits and one summary word */
-#define POLICY_DYNAMIC    8    /* dynamic sets: each is a map of its own with a constant index */
+#define POLICY_DYNAMIC    8    /* dynamic sets: each is a separate map with a constant index */
 #define POLICY_INTERFACES 63   /* WEIR_IFACES without number 0: a bit each in a 64-bit word */
 #define POLICY_SERVICES   1024 /* 16 words in the matrix of services */
 #define POLICY_BACKENDS   1024 /* per service; pins number all backends in 14 bits */

@@ -16,15 +16,15 @@
 /* Ticks of 1 to 2 s, independent of HZ, last 18 hours in the 16 bits of a pin. At most half is
  * used, so that an old time is not soon mistaken for a new one. */
 #define SERVICE_IDLE_MAX_MS (8u * 3600 * 1000)
-/* How long a flow is remembered that its client has closed, and how long one has to be silent until
- * its backend, if that gets no new flows, loses it to the next SYN: as long as the other end may
- * wait (TIME-WAIT of Linux). */
+/* How long a closed flow is remembered, and how long a flow must be silent before the next SYN
+ * takes it from a backend that gets no new flows: as long as the other end may wait (TIME-WAIT of
+ * Linux). */
 #define SERVICE_LINGER_S 60
 /* A pin of the future: another CPU's clock may be a tick ahead of what this one has just read. */
 #define SERVICE_PIN_AHEAD 16
 
-/* How long what a router has said of the way to a backend holds: RFC 8201 section 4 has ten
- * minutes, and so has the kernel. */
+/* How long a router's report of a path MTU is valid: RFC 8201 section 4 has ten minutes, and so has
+ * the kernel. */
 #define SERVICE_PATH_S 600
 /* A single notice is ignored if it leaves less than this inside a tunnel: IPv6 has no smaller
  * packets to make (RFC 8200 section 5), and QUIC needs 1,200 bytes in UDP (RFC 9000 section 14). */

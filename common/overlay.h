@@ -174,8 +174,8 @@ static inline __u32 overlay_second(__u64 hash)
 	return (__u32)(hash >> 52 ^ (hash >> 40 | 1)) & (OVERLAY_LINES - 1);
 }
 
-/* Has the epoch come for which the slot is staged? Both are near each other, whatever the bits
- * above are. */
+/* Has the epoch of the staged slot been reached? Both are near each other, so the higher bits do
+ * not matter. */
 static inline bool overlay_committed(__u32 meta, __u64 epoch)
 {
 	__u32 ahead = ((__u32)epoch << OVERLAY_META_EPOCH) - (meta & ~0u << OVERLAY_META_EPOCH);

@@ -114,9 +114,8 @@ SERVICE_INLINE int path_lives(__u32 path, __u32 time, __u32 ticks)
 	return path && path_age(path, time) <= ticks;
 }
 
-/* Which number has the backend with this address: what a router quotes of a tunnel packet is
- * followed by it. All services that have the backend are a chain, which begins at the service
- * TUNNEL_FIRST. */
+/* The number of the backend with this address, to follow a router's quote of a tunnel packet. All
+ * services that have the backend are a chain, which begins at the service TUNNEL_FIRST. */
 #define TUNNEL_FIRST 0xffffffff
 
 struct tunnel_key {
@@ -224,8 +223,8 @@ SERVICE_INLINE __u64 slot_time(__u64 jiffies)
 }
 
 /* How long slots of a service are changing: `idle` × hold. The idle is the longest of the service's
- * protocols, for the packets of each: phases must be the same for all who read and write a slot. At
- * most SERVICE_IDLE_MAX_MS and SERVICE_HOLD_MAX: 2^25 ticks at 1000 Hz. */
+ * protocols, for the packets of each: phases must be the same for all readers and writers of a
+ * slot. At most SERVICE_IDLE_MAX_MS and SERVICE_HOLD_MAX: 2^25 ticks at 1000 Hz. */
 SERVICE_INLINE __u32 slot_ticks(__u64 idle_jiffies, __u32 hold)
 {
 	return (__u32)((idle_jiffies * hold + (1u << SERVICE_SLOT_SHIFT) - 1) >>

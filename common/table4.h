@@ -242,8 +242,8 @@ TABLE_INLINE __u64 table4_bits(const struct tables *v, const int side, __u32 add
 }
 
 /* The row of an address in host order; 0 if the tables are damaged. small, a constant: the rows are
- * below TABLE_SMALL, and the verifier shall know. Each test is of a constant of its own: in a
- * variable the kind would be kept on the stack. */
+ * below TABLE_SMALL, which the verifier must know. Each test uses a separate constant: a variable
+ * with the kind would be kept on the stack. */
 TABLE_INLINE __u64 table4_row(const struct tables *v, const int side, __u32 addr, const bool small)
 {
 	if (!T4_IS(H4_KIND, HOSTS4_NONE)) {

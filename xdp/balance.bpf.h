@@ -45,7 +45,7 @@ static __always_inline void count_dropped(__u32 id, int reason)
 		c->dropped[which]++;
 }
 
-/* By service, and by backend where there is one. */
+/* Counted by service, and by backend if there is one. */
 static __always_inline void service_count(const struct service *s, const struct packet *pkt,
 					  __u32 backend, int reason)
 {

@@ -42,9 +42,9 @@ static __always_inline int take_hop(struct xdp_md *ctx, const struct packet *pkt
 	return (ip = header_at(ctx, l3, sizeof(struct ipv6hdr))) ? hop_less6(ip) : -1;
 }
 
-/* The sum of the packet inside, known from its headers: what TCP or UDP sum up to with their
- * pseudo-header is all ones, and so is a header of IPv4. -1: it has to be added up, as where
- * options or extension headers may say that the pseudo-header has another destination. */
+/* The sum of the inner packet, known from its headers: TCP or UDP with their pseudo-header sum up
+ * to all ones, and so does an IPv4 header. -1: it must be added up, for example if options or
+ * extension headers may give the pseudo-header another destination. */
 static __always_inline int inner_sum(struct xdp_md *ctx, const struct packet *pkt)
 {
 	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
@@ -135,7 +135,7 @@ static __always_inline __u32 client_mtu(__u32 family, __u32 mtu, __u32 outer)
 	return mtu < least ? least : mtu;
 }
 
-/* Bytes of a packet that still goes. */
+/* Bytes of a packet that is still sent. */
 static __always_inline __u32 way_room(const struct packet *pkt, const struct service *s,
 				      struct backend *to, __u32 outer)
 {
@@ -187,8 +187,8 @@ __noinline int cut_tail(struct xdp_md *ctx, struct packet *pkt, __u32 room)
 }
 
 /* The kernel measures frames and not packets, and loses without a word what it finds too long.
- * Nearly all frames end with their packet or are of the least size; one whose first buffer ends
- * just there is taken for such a frame. `room`: what the packet may be long. */
+ * Nearly all frames end with their packet or have the minimum size; a frame whose first buffer ends
+ * there counts as one of these. `room`: what the packet may be long. */
 static __always_inline bool trim_tail(struct xdp_md *ctx, struct packet *pkt, __u32 room)
 {
 	__u32 first = ctx->data_end - ctx->data;
@@ -222,7 +222,7 @@ static __always_inline bool encap_begin(struct xdp_md *ctx, struct packet *pkt,
 	return !move || !bpf_xdp_adjust_head(ctx, move);
 }
 
-/* A reason; PASS_SERVICE: the frame is what leaves, pkt->verdict says how. */
+/* A reason; PASS_SERVICE: the frame is ready to be sent, by pkt->verdict. */
 static __always_inline int forward(struct xdp_md *ctx, struct packet *pkt, const struct service *s,
 				   struct backend *to, __u64 hash)
 {

@@ -13,8 +13,8 @@ struct {
 	__type(value, struct policy_ifclass);
 } ifclass SEC(".maps");
 
-/* Which interface of the policy is this, number in the instance? Asked only where the policy names
- * some. */
+/* The interface of the policy with this number in the instance. Called only if the policy names
+ * interfaces. */
 static __always_inline __u32 policy_class(__u32 number)
 {
 	const struct policy_ifclass *classes = (const void *)MARKER_PTR(MARK_IFCLASS);

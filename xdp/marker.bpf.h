@@ -14,7 +14,7 @@
 #include "common/markers.h"
 
 /* Its number, __u64. Volatile: one instruction where it is used costs less than a register or the
- * stack in between, and goes with the code that the verifier removes. */
+ * stack in between, and is removed together with dead code by the verifier. */
 #define MARKER(number)                                                     \
 	({                                                                 \
 		__u64 marker_;                                             \

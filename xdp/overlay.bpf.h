@@ -41,7 +41,7 @@ struct overlay_addr {
 	__u64 high, low;
 };
 
-/* Whom a packet is from and to. */
+/* The source and the destination of a packet. */
 struct overlay_ends {
 	struct overlay_addr src, dst;
 };
@@ -174,7 +174,7 @@ static __always_inline int decided_by(const struct line_host *h, int family, int
 	return FOUND_ALLOW(h->found) ? REASON_PASS_ALLOW : block;
 }
 
-/* By entries of one direction. */
+/* Decides by entries of one direction. */
 static __always_inline int decide_side(const struct overlay_addr *a, int family, __u32 kinds,
 				       int block, const struct knobs *k, __u64 epoch, __u32 length)
 {
@@ -191,7 +191,7 @@ static __always_inline int decide_side(const struct overlay_addr *a, int family,
 						     : OVERLAY_ASK;
 }
 
-/* By entries of both. */
+/* Decides by entries of both. */
 static __always_inline int decide_sides(const struct overlay_ends *ends, int family, __u64 epoch,
 					__u32 length)
 {
@@ -251,7 +251,7 @@ __noinline int overlay6(__u64 src_high, __u64 src_low, __u64 dst_high, __u64 dst
 
 /* ---- all entries ----------------------------------------------------------------------------- */
 
-/* By all entries. A host counts before a prefix. */
+/* Decides by all entries. A host precedes a prefix. */
 static __always_inline int decide_all(const struct overlay_ends *ends, int family, __u64 epoch,
 				      struct overlay_found *found)
 {

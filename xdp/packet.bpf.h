@@ -68,7 +68,7 @@ struct {
 	__type(value, struct packet);
 } packets SEC(".maps");
 
-/* As an earlier program on the way of this packet has left it. */
+/* As the previous program for this packet has left it. */
 static __always_inline struct packet *packet_kept(void)
 {
 	__u32 zero = 0;

@@ -71,7 +71,7 @@ static __always_inline void *header_at(const struct xdp_md *ctx, __u32 offset, _
 	return header + size > (void *)(long)ctx->data_end ? NULL : header;
 }
 
-/* 802.1Q and 802.1ad; 0x9100 of older switches is no tag to Linux either. */
+/* 802.1Q and 802.1ad; 0x9100 of older switches is not a tag for Linux either. */
 static __always_inline bool is_vlan(__u16 ethertype)
 {
 	return ethertype == ETH_P_8021Q || ethertype == ETHERTYPE_QINQ;
@@ -112,8 +112,8 @@ static __always_inline bool frame_holds(struct xdp_md *ctx, const struct packet 
 	return end <= ctx->data_end - ctx->data || end <= bpf_xdp_get_buff_len(ctx);
 }
 
-/* Bytes of the frame from `offset` on where the kernel has merged packets beyond what a length
- * field can say (BIG TCP), which it leaves zero then; 0: this is no such frame. Defined beside the
+/* Bytes of the frame from `offset` on if the kernel has merged packets beyond the range of a length
+ * field (BIG TCP), which it then leaves zero; 0: this is not such a frame. Defined beside the
  * program (generic.bpf.h). */
 __noinline int merged_bytes(struct xdp_md *ctx, __u32 offset);
 
@@ -242,7 +242,7 @@ __noinline int parse_extensions(struct xdp_md *ctx, struct packet *pkt)
 		} else {
 			offset += (ext->length + 1) * 8;
 		}
-		/* RFC 8200 section 4.4: the fourth byte says how many stations are left. */
+		/* RFC 8200 section 4.4: the fourth byte is the number of remaining nodes. */
 		if (pkt->proto == IPPROTO_ROUTING && bpf_ntohs(ext->fragment) & 0xff)
 			pkt->source_routed = 1;
 		if (offset > pkt->end)
@@ -394,7 +394,7 @@ static __always_inline int parse_transport(struct xdp_md *ctx, struct packet *pk
 }
 
 /* Every frame: GO_ON with pkt filled (family 0: not IP), or the reason that it is malformed. pkt is
- * zero before; its length stays so where no IP header says it. */
+ * zero before; its length stays zero without an IP header. */
 static __always_inline int parse(struct xdp_md *ctx, struct packet *pkt)
 {
 	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));

@@ -14,8 +14,8 @@
 
 #include "xdp/pins.bpf.h"
 
-/* By number of the backend: what the flows so far said, {mtu 16, flow 16, flow 16, time 16}; a flow
- * is a part of its hash, 0: none. */
+/* By number of the backend: the reports of flows so far, {mtu 16, flow 16, flow 16, time 16}; a
+ * flow is a part of its hash, 0: none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -34,7 +34,7 @@ struct path_quote {
 	__u32 inside; /* where that begins in the frame */
 	__be16 port;  /* that GUE was sent from */
 	__u8 mode;
-	__u8 has_addresses; /* below: as far as the quote goes */
+	__u8 has_addresses; /* below: if the quote has them */
 	struct packet inner;
 };
 
@@ -57,7 +57,7 @@ static __always_inline bool has_tunnels(void)
 	return has_mode(SERVICE_IPIP) || has_mode(SERVICE_GUE);
 }
 
-/* The code of IPv6 says nothing (RFC 4443 section 3.2). */
+/* The code has no meaning in IPv6 (RFC 4443 section 3.2). */
 static __always_inline bool is_too_big(const struct packet *pkt)
 {
 	if (pkt->fragment)
@@ -180,7 +180,7 @@ static __always_inline bool quoted_begin(struct xdp_md *ctx, const struct packet
 	       (q->inner.family == 4 || q->inner.family == 6) && length + q->outer == q->length;
 }
 
-/* The packet inside, as far as it is quoted. False: there can be no such packet. */
+/* The quoted part of the inner packet. False: no such packet is possible. */
 static __always_inline bool quoted_inner(struct xdp_md *ctx, const struct packet *pkt,
 					 struct path_quote *q)
 {
@@ -332,8 +332,8 @@ __noinline int path_lower_all(struct path_quote *q)
 	return 0;
 }
 
-/* The number of the backend that the packet inside was for; BACKEND_NONE: the quote is no packet of
- * ours. */
+/* The number of the backend of the inner packet; BACKEND_NONE: the quote is not one of our
+ * packets. */
 static __always_inline __u32 path_backend(struct path_quote *q, const struct service *s)
 {
 	const struct tunnel_end *end = bpf_map_lookup_elem(&tunnels, &q->key);
@@ -364,8 +364,8 @@ static __always_inline bool path_strip(struct xdp_md *ctx, const struct packet *
 	       !bpf_xdp_store_bytes(ctx, l2 - sizeof(ethertype), &ethertype, sizeof(ethertype));
 }
 
-/* The notice becomes one for the client, and goes back to the router that sent it: where the
- * answers of backends find their way, this one does. */
+/* The notice is rewritten for the client and sent back to the router that sent it, which also
+ * routes the answers of backends. */
 __noinline int path_tell(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
 {
 	struct path_quote *q = path_quote_get();

@@ -85,8 +85,8 @@ static __always_inline struct pin_bucket *bucket_at(const struct service *s, __u
 	return table ? bpf_map_lookup_elem(table, &bucket) : NULL;
 }
 
-/* How early a pin has to make room: who is worth least first, then the older; before them all a
- * place that is free or whose pin does not live. */
+/* How early a pin must make room: the least valuable first, then the older one; before all others a
+ * slot that is free or whose pin has expired. */
 static __always_inline __u64 pin_rank(const struct service *s, __u64 pin, __u32 time)
 {
 	const __u64 last = (1ull << (PIN_TIME_BITS + PIN_LEVEL_BITS + 1)) - 1;
@@ -118,7 +118,7 @@ static __always_inline int pin_place(const struct service *s, const struct pin_b
 enum pin_outcome {
 	PIN_STORED,
 	PIN_NO_PLACE,
-	PIN_DISTURBED, /* another CPU has changed the place meanwhile */
+	PIN_DISTURBED, /* another CPU has changed the slot in the meantime */
 };
 
 /* `pin` has its flow, backend, level and time. */
@@ -151,8 +151,8 @@ static __always_inline void pin_store(const struct service *s, struct pin_bucket
 		service_tally(s->id, SERVICE_UNPINNED);
 }
 
-/* It differs from the flow by backend, level and time, which are not all zero: a free place is no
- * flow's. */
+/* It differs from the flow by backend, level and time, which are not all zero: a free slot belongs
+ * to no flow. */
 static __always_inline bool pin_is_of(__u64 pin, __u32 flow)
 {
 	return (pin ^ (__u64)flow << PIN_FLOW_SHIFT) - 1 < ~0u;
@@ -212,9 +212,9 @@ static __always_inline bool is_due(const struct service *s, __u64 old, __u64 new
 	return old != new &&pin_age(old, time) >= pin_fresh(life);
 }
 
-/* Where a packet goes, and what becomes of its flow's pin: the lower half of a pin, of which only
- * the backend counts where none is written, and bits. It is decided first and written last: in
- * between a program may leave the packet to another one. 0: the service never had a backend. */
+/* The backend of a packet, and the change of its flow's pin: the lower half of a pin, of which only
+ * the backend counts if none is written, and bits. It is decided first and written last: in between
+ * a program may leave the packet to another one. 0: the service never had a backend. */
 #define CHOICE_SHIFT    32           /* the bits above belong to the written value */
 #define CHOICE_STORE    (1ull << 32) /* the flow has no pin and gets this one */
 #define CHOICE_UPDATE   (1ull << 33) /* the pin of the flow becomes this one */
@@ -256,7 +256,7 @@ static __always_inline enum pin_level first_level(enum flow_event event)
 }
 
 /* A slot that is not stable. hash: of the flow's tuple; heard: its event, HEARD_UDP; *ret_pin: the
- * pin of the flow that was found. Global, because it is verified once for all who ask. */
+ * pin of the flow that was found. Global, because it is verified once for all callers. */
 __noinline __u64 choose_unstable(__u32 service, __u64 slot, __u64 hash, __u32 heard, __u64 *ret_pin)
 {
 	const struct service *s = service_at(service);
@@ -281,7 +281,7 @@ __noinline __u64 choose_unstable(__u32 service, __u64 slot, __u64 hash, __u32 he
 	return pin_pack(0, owner, first_level(heard & HEARD_EVENT), time) | CHOICE_STORE;
 }
 
-/* Replaces a pin, unless it has changed meanwhile. */
+/* Replaces a pin, unless it has changed in the meantime. */
 static __always_inline void pin_update(struct pin_bucket *bucket, __u64 old, __u64 new)
 {
 	__u64 place = SERVICE_PIN_WORDS;

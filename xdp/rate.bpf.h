@@ -154,8 +154,8 @@ static __always_inline int bucket_find(const struct policy_bucket_line *line, __
 	return bucket_idlest(line, now);
 }
 
-/* Writes a bucket that was {was, old}; false when another CPU was faster. The time goes first: the
- * other way round the newcomer would be seen with the time of the one that it replaces. */
+/* Writes a bucket that was {was, old}; false when another CPU was faster. The time is written
+ * first: otherwise the new address would be seen with the time of the one that it replaces. */
 static __always_inline bool bucket_write(struct policy_bucket_line *line, int place, __u32 was,
 					 __u64 old, __u32 tag, __u64 time)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The program on an interface: selects the active or the previous policy and jumps to it.
 //
-// It contains no policy, so it never has to be replaced. It is also where the kernel ends a trial
-// by itself.
+// It contains no policy, so it is never replaced. It also ends a trial in the kernel.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>

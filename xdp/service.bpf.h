@@ -54,7 +54,7 @@ struct {
 	__type(value, struct service_counter);
 } balanced SEC(".maps");
 
-/* The pins of a service live as long as the service, in whatever policy. */
+/* The pins of a service live as long as the service, across policies. */
 struct pins_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
@@ -160,7 +160,7 @@ static __always_inline __u64 member_word(const struct matrix *m, __u32 w)
 				 m->row[FIELD_PROTO][w + 1];
 }
 
-/* By lines, for a packet that has ports: the service's number and 1, or 0. */
+/* Searches the buckets, for a packet with ports: the service's number and 1, or 0. */
 static __always_inline __u32 vip_service(const struct packet *pkt)
 {
 	__u32 key = vip_key(bpf_htons(pkt->dport), pkt->proto);
@@ -172,7 +172,7 @@ static __always_inline __u32 vip_service(const struct packet *pkt)
 	return vip_service6(NULL, addr, key);
 }
 
-/* The number of the service, or NO_SERVICE. Global, because it is verified once for all who ask. */
+/* The number of the service, or NO_SERVICE. Global, because it is verified once for all callers. */
 __noinline int service_find(struct packet *pkt, __u32 by)
 {
 	struct matrix m = {};

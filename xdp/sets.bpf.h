@@ -11,8 +11,8 @@
 #include "xdp/packet.bpf.h"
 #include "xdp/tables.bpf.h"
 
-/* The sets outlive the policy, so they are maps of their own; a place without a set stays empty.
- * The least recently used address goes when a set is full. */
+/* The sets outlive the policy, so each is a separate map; an element without a set stays empty. If
+ * a set is full, the least recently used address is removed. */
 struct set_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);

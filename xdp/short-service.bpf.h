@@ -142,7 +142,7 @@ static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 	return (check - pseudo) * inverse <= inverse;
 }
 
-/* May the frame go as it is? UDP that ends before IP does is not common. */
+/* Can the frame be sent unchanged? UDP that ends before IP does is not common. */
 static __always_inline bool is_ready(struct xdp_md *ctx, const struct key k, const int family,
 				     const struct vip_place at)
 {

@@ -20,8 +20,7 @@ static __always_inline bool is_link_local6(const __u32 *addr)
 	return bpf_ntohl(addr[0]) >> 22 == 0xfe80 >> 6;
 }
 
-/* Link-local, multicast, or the broadcast of the link: no router sends that on, nor has to be
- * asked. */
+/* Link-local, multicast, or the broadcast of the link: never routed, so no look-up is needed. */
 static __always_inline bool is_to_link(const struct packet *pkt)
 {
 	__u32 first = bpf_ntohl(pkt->dst[0]);
@@ -31,7 +30,7 @@ static __always_inline bool is_to_link(const struct packet *pkt)
 	return first >> 28 == 14 || first >> 16 == 0xa9fe || first == 0xffffffff;
 }
 
-/* The device whose routing decides. A test packet has one only where it is said. */
+/* The device whose routing decides. A test packet has one only if it is given. */
 static __always_inline __u32 transit_device(const struct xdp_md *ctx)
 {
 	const struct policy_test *test;
@@ -59,16 +58,16 @@ static __always_inline bool is_unsure(__u32 device)
 	return knobs.unsure >> (number_of(device) & (WEIR_IFACES - 1)) & 1;
 }
 
-/* There is a route onwards, whatever hinders the kernel just now from saying the next hop. */
+/* There is a route, even if the kernel cannot return the next hop at the moment. */
 static __always_inline bool leads_on(long answer)
 {
 	return answer == BPF_FIB_LKUP_RET_SUCCESS || answer >= BPF_FIB_LKUP_RET_UNSUPP_LWT;
 }
 
-/* Would this host route it on? The kernel is asked, and not a table of ours: it knows addresses,
- * local prefixes and forwarding as they are now, also those that have come since the last command.
- * Unknown destinations are not forwarded. Frames to other stations do not leave either: a bridge
- * may pass them on, but only on the same link. */
+/* Would this host route it on? Asks the kernel, not a table: the kernel knows the present
+ * addresses, local prefixes and forwarding, including changes since the last command. Unknown
+ * destinations are not forwarded. Frames to other stations do not leave either: a bridge may pass
+ * them on, but only on the same link. */
 __noinline int is_in_transit(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct bpf_fib_lookup ask = {};

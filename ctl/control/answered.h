@@ -11,5 +11,5 @@
 // Enters the names that have an answer. 0 or -errno with err set.
 int answered_note(const char *instance, const struct refresh *r, struct err *err);
 // Sets since_s and ttl_s of the names whose last answer is later than that. A file that cannot be
-// read says nothing.
+// read is ignored.
 void answered_read(const char *instance, struct refresh *r);

@@ -121,7 +121,7 @@ static void find_redirects(const struct candidate *c, uint32_t *ret, size_t *ret
 	}
 }
 
-// The first rule that says `established`; NULL when none does.
+// The first rule with `established`; NULL if there is no such rule.
 static const struct image_rule *uses_conntrack(const struct candidate *c)
 {
 	for (size_t r = 0; r < c->image->n_rules; r++)

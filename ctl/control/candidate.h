@@ -57,8 +57,8 @@ int candidate_plan(struct candidate *c, const struct instance *i, uint32_t runni
 // before the switch. 0 or -errno with err set; a refusal that a rule caused is an error in c->diag
 // as well.
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err);
-// Refuses a policy that says `established` where connection tracking is idle, with the nft lines
-// that wake it.
+// Refuses a policy with `established` if connection tracking is idle, with the nft lines that start
+// it.
 int candidate_check_tracking(const struct candidate *c, struct err *err);
 // The policy's interfaces, for the generation's own record.
 void candidate_about(const struct candidate *c, struct generation_about *ret);
@@ -66,7 +66,7 @@ void candidate_about(const struct candidate *c, struct generation_about *ret);
 // failed.
 int candidate_prove(struct candidate *c, const struct instance *i, struct err *err);
 
-// "pass (default, edge.weir:21)", "drop via \"social\"": what the test program said.
+// "pass (default, edge.weir:21)", "drop via \"social\"": the answer of the test program.
 void candidate_describe(const struct candidate *c, const struct test_result *r, char *buf,
 			size_t size);
 // Asks the test program about one packet.

@@ -27,7 +27,7 @@ struct egresses { // interfaces of the instance first
 	size_t n, cap;
 };
 
-// As they are now, without devices that no longer exist. The caller frees ret with egress_free.
+// The present devices, without those that no longer exist. The caller frees ret with egress_free.
 void egress_find(const struct pool *f, struct egresses *ret);
 void egress_free(struct egresses *a);
 #define CLEANUP_EGRESSES CLEANUP(egress_free)

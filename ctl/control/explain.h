@@ -52,7 +52,7 @@ struct explain_question {
 	const uint8_t *frame;
 	size_t length;
 	uint32_t iface; // index among the interfaces of c
-	// Suppose so, and the overlay and dynamic sets empty; without either all is as it is now.
+	// Assumed, with empty overlay and dynamic sets; without either, the present state applies.
 	bool over, established;
 };
 

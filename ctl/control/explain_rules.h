@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which rules of a policy apply to an address, and which line of which set makes them. Pure.
+// Finds the rules of a policy that apply to an address, and the line of the set. Pure.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Files that say which list follows which feed.
+// The files that record which list follows which feed.
 #include "ctl/control/feed_lists.h"
 
 #include <glob.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Lists of entries that follow a feed: `weir block --url URL --sync NAME`.
 //
-// /var/lib/weir/NAME/feeds/KEY.list says which list follows which URL, and how its entries are
-// made: JSON and a sum (base/sum.h). KEY is a hash of verb, origin and name.
+// /var/lib/weir/NAME/feeds/KEY.list has the list, its URL, and the options of its entries: JSON and
+// a sum (base/sum.h). KEY is a hash of verb, origin and name.
 #pragma once
 
 #include <stdbool.h>

@@ -16,7 +16,7 @@
 
 struct feed {
 	char *url;
-	char *etag, *modified; // NULL: the server said none
+	char *etag, *modified; // NULL: the server sent none
 	uint64_t fetched_s;    // wall clock: when this text was fetched
 	uint64_t entries;      // good lines
 	char *text;

@@ -104,7 +104,7 @@ static size_t ip_bytes(const struct resolved_packet *p)
 	return IP6_BYTES + (p->fragment ? EXTENSION_BYTES : 0);
 }
 
-// The smallest length that p->length can be; an empty fragment is no fragment.
+// The smallest possible p->length; an empty fragment is not a fragment.
 static size_t least(const struct built_frame *f)
 {
 	if (!f->p->ip)

@@ -10,7 +10,7 @@
 
 #define FRAME_MAX 9216
 
-// Can the packet exist? 0, or -EINVAL with err set: what frame_build() would say.
+// Can the packet exist? 0, or -EINVAL with the error of frame_build().
 int frame_check(const struct resolved_packet *p, struct err *err);
 
 // Writes the frame of p: MACs 02:00:00:00:00:01 > 02:00:00:00:00:02, a VLAN tag where p->vlan is

@@ -63,7 +63,7 @@ static int add_resolvers(struct guard *g, const struct dns_options *dns, struct 
 	return 0;
 }
 
-// A kernel without sock_diag shows no sockets; that is no failure to look.
+// A kernel without sock_diag shows no sockets; this is not a failure.
 static int add_time_servers(struct guard *g, struct err *err)
 {
 	CLEANUP_FREE struct socket_info *sockets = NULL;

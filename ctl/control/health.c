@@ -75,7 +75,7 @@ bool health_link(struct health *h, const struct health_rules *r, bool dead, uint
 		enter(h, BACKEND_DOWN, now_ms);
 		return true;
 	}
-	if (dead || !was || r->rise) // a living link is no reason to believe in the backend
+	if (dead || !was || r->rise) // a working link does not mean a working backend
 		return false;
 	recover(h, r, now_ms);
 	return true;

@@ -48,7 +48,7 @@ static uint32_t tenths(uint64_t ms)
 	return (uint32_t)((ms + 99) / 100);
 }
 
-// Its first check has ended, or it has waited long enough for it: then it is no longer fresh.
+// Its first check has ended, or it has waited long enough: then it is no longer new.
 static void set_wait(struct lb_member *m, struct health *h)
 {
 	if (h->state == BACKEND_UP && !m->waits)

@@ -34,7 +34,7 @@ struct health_change {
 };
 
 // Writes the health that differs, and the rings that follow from it: one rewrite for all. Members
-// of other services stay as they are. Without an instance, or without services, it does nothing.
+// of other services do not change. Without an instance, or without services, it does nothing.
 // `command` is for the lock. 0, or -errno with err set; -EAGAIN as lock_take.
 int health_apply(const char *instance, const char *command, struct health_service *services,
 		 size_t n, uint64_t now_ms, struct health_change *ret, struct err *err);

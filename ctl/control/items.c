@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads lists of what to block in one pass; a plain line needs no allocation of its own.
+// Reads lists of items to block in one pass; a plain line needs no separate allocation.
 #include "ctl/control/items.h"
 
 #include <errno.h>

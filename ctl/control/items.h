@@ -25,8 +25,8 @@ struct item {
 	struct prefix prefix; // family 0 inside: a name
 	const char *name;     // in lower case, or "country DE" (geo_is_name); NULL: a prefix
 	unsigned line;        // 0: from the command line
-	uint64_t for_ms;      // 0: not said on this line
-	bool to, both;        // direction said on this line
+	uint64_t for_ms;      // 0: not given on this line
+	bool to, both;        // direction given on this line
 	const char *note;     // NULL: none on this line
 };
 

@@ -10,7 +10,7 @@
 
 struct json;
 
-// progs_id: of the instance whose counters these are. NULL: there is no such document. The caller
+// progs_id: identity of the instance of these counters. NULL: there is no such document. The caller
 // frees it.
 struct json *kept_read(const char *path, uint32_t progs_id);
 // Sets "progs_id" in j, which remains the caller's. A command that finds another one at it leaves

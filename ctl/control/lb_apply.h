@@ -57,6 +57,6 @@ int lb_apply_before(struct lb_apply *s, const struct instance *i, bool fleeting,
 int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t generation,
 		   struct err *err);
 
-// After the way back from a trial to `generation`: who gets new flows is what that policy says. 0,
-// also when it has no services, or -errno with err set.
+// After the return from a trial to `generation`: that policy decides which backends get new flows.
+// 0, also when it has no services, or -errno with err set.
 int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err);

@@ -328,7 +328,7 @@ static bool refresh_backend(struct lb_maps *l, const struct lb_service *s,
 	char *why = NULL;
 
 	nexthops_backend(m, &source, hop, old, &fresh, &why);
-	if (old) // which the whole pool says
+	if (old) // which the whole pool determines
 		fresh.state = old->state;
 	if (why && !m->gone)
 		sentences_add(hop->code && is_needed(m, kept) ? &ways->lost : &ways->warnings,

@@ -32,8 +32,8 @@ int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_c
 // The same for some services, by index (NULL: all).
 int lb_running_rewrite_some(struct lb_maps *l, const struct clock *now, const bool *some,
 			    size_t *ret_changed, struct err *err);
-// The same during a trial, for its ring and for the ring before, which have their services by index
-// of their own. The trial is over at `end`, in jiffies.
+// The same during a trial, for its ring and the previous ring, which index their services
+// separately. The trial ends at `end`, in jiffies.
 int lb_running_rewrite_trial(struct lb_maps *trial, const bool *some, struct lb_maps *before,
 			     const bool *some_before, uint64_t end, const struct clock *now,
 			     size_t *ret_changed, struct err *err);

@@ -7,8 +7,9 @@
 // look, with this verdict; with fewer packets look and verdict stay. Before the first look there
 // are only the sums since the counters began.
 //
-// /run/weir/NAME/looks has the looks. Commands that look at once need no lock: one reads the file
-// before the counters, so its look is older than they are, and each look has a verdict of its own.
+// /run/weir/NAME/looks has the looks. Concurrent commands need no lock: each reads the file before
+// the counters, so the saved evaluation is older than the counters, and each evaluation has a
+// separate verdict.
 #pragma once
 
 #include <stdbool.h>
@@ -31,7 +32,7 @@ struct look {
 	struct addr addr; // family 0: here
 	uint16_t port, id;
 	struct look_count at;     // the counters
-	uint64_t at_ms;           // wall clock; 0: there was no look
+	uint64_t at_ms;           // wall clock; 0: there was no evaluation
 	bool silent;              // the verdict
 	struct look_count judged; // which packets it is about: those since then
 	uint64_t since_ms;        // wall clock; 0: since the counters began
@@ -54,8 +55,8 @@ struct looks {
 // gets_flows: if false, silence means nothing. True: the evaluation has changed.
 bool look_judge(struct look *l, const struct look_count *now, bool gets_flows, uint64_t now_ms);
 
-// Before any counter is read. A file that is missing, damaged or of another instance: there was no
-// look.
+// Called before any counter is read. If the file is missing, damaged or of another instance, there
+// was no evaluation.
 void looks_open(const char *instance, uint32_t progs_id, struct looks *ret);
 // Looks at one backend; *ret belongs to l, until the next call.
 const struct look *looks_at(struct looks *l, const struct lb_service *s, const struct lb_member *m,

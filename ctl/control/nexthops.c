@@ -53,8 +53,8 @@ static void copy_addr(__u32 to[4], const struct addr *from)
 	memcpy(to, from->bytes, from->family == 4 ? 4 : 16);
 }
 
-// The first prefix of the backend's family. Set even without a next hop: who finds one later knows
-// only the backend.
+// The first prefix of the backend's family. Set even without a next hop: code that finds one later
+// knows only the backend.
 static void set_source(const struct nexthops_source *source, struct backend *ret)
 {
 	for (size_t i = 0; !ret->source_set && i < source->n; i++)

@@ -97,7 +97,7 @@ static int open_tidy(const struct instance *i, struct lb_maps **ret, struct cloc
 		return code;
 	if ((code = instance_clock(i, now, err)))
 		return code;
-	// During a trial two rings exist, each of which may take over: both are left as they are.
+	// During a trial two rings exist, and either may take over: neither is changed.
 	return state.deadline ? 0 : lb_running_tidy(*ret, now, NULL, NULL, err);
 }
 

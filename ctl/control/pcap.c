@@ -11,7 +11,7 @@
 #include "ctl/base/file.h"
 
 #define FILE_BYTES_MAX   (256u << 20)
-#define PACKET_BYTES_MAX (256u << 10) // what tools take for damage
+#define PACKET_BYTES_MAX (256u << 10) // larger values are considered damage by tools
 #define HEADER_BYTES     24
 #define RECORD_BYTES     16
 #define MAGIC_MICRO      0xa1b2c3d4

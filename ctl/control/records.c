@@ -448,7 +448,7 @@ void records_covering(const struct records *r, const struct prefix *p,
 	}
 }
 
-#define CLOCK_SLACK_S 2 // rounding, and what adjtime(2) does meanwhile
+#define CLOCK_SLACK_S 2 // rounding, and changes by adjtime(2)
 
 uint64_t records_shifted(uint64_t wall_s, int64_t by_s)
 {

@@ -18,8 +18,8 @@
 #define RECORD_NEVER UINT64_MAX // `until` of what has no end; so "the later wins" is a comparison
 
 // The owner of a reference, and its note. Records share owners; two references to a prefix are the
-// same when origin, list and name are equal, whatever the rest says. NULL counts as "" in what
-// callers pass; in the records the five strings are one allocation that begins at origin.
+// same if origin, list and name are equal. NULL counts as "" in what callers pass; in the records
+// the five strings are one allocation that begins at origin.
 struct owner {
 	char *origin;     // --origin: the program or person that speaks; "" by default
 	char *list;       // --sync NAME; "" otherwise

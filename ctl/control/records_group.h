@@ -3,8 +3,8 @@
 //
 // A reference to a host whose owner has a group of N is a *member*. Where an origin has N members
 // of a kind in one /24 (IPv6: /64), its *net*, the records have a *group* too: a record of the net
-// with an owner of that origin and the same N, which ends with the last member. While it is there,
-// its members are no entries (records_hidden), but the group is. So a group is stored as any
+// with an owner of that origin and the same N, which ends with the last member. While it exists,
+// its members are not entries (records_hidden), but the group is. So a group is stored as any
 // record, and a look-up finds it by its prefix. Members of different N: the largest counts.
 //
 // Nothing else has an owner with a group: a reference of the user to the net itself has none, and

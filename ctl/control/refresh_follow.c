@@ -45,7 +45,7 @@ static void add(struct group *g, const struct prefix *p, uint8_t kind, uint64_t 
 			 .prefix = *p, .kind = kind, .until_s = until_s, .owner = owner}));
 }
 
-// As long as the owner asks for: the latest end of what it has.
+// The expiry that the owner requests: the latest of its references.
 static void find_ends(struct group *g)
 {
 	for (size_t n = 0; n < g->n; n++) {
@@ -100,7 +100,7 @@ static bool has(const struct usable *u, const struct prefix *p)
 	       bsearch(&p->addr, u->at, u->n, sizeof(*u->at), compare_addrs);
 }
 
-// A family whose query failed has no answer: its addresses stay as they are.
+// A family whose query failed has no answer: its addresses do not change.
 static bool is_unknown(const struct dns_answer *answer, const struct record *r)
 {
 	return r->prefix.addr.family == 4 ? answer->v4_failed : answer->v6_failed;

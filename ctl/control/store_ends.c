@@ -15,7 +15,7 @@ static uint64_t wall_s(const struct store *b)
 	return b->clock.wall_ms / 1000;
 }
 
-// Where journal and maps differ, a missing entry says nothing.
+// If journal and maps differ, a missing entry means nothing.
 static bool is_doubtful(const struct store *b, uint64_t until_s)
 {
 	return b->agree && until_s > wall_s(b) && until_s <= wall_s(b) + CLOCK_SLACK_S;

@@ -72,6 +72,6 @@ int targets_find_ranges(struct targets *const *list, size_t n, struct err *err);
 int targets_check_ranges(const struct targets *t, struct err *err);
 void targets_free_ranges(struct targets *t);
 
-// Host names are compared in this form: lower case, no final dot; countries as they are. The caller
+// Host names are compared in this form: lower case, no final dot; countries unchanged. The caller
 // frees it.
 char *target_name(const char *name);

@@ -43,7 +43,7 @@ static __always_inline __u64 random64(void)
 	return random_state = x;
 }
 
-// Written as it is read: two words of IPv6, one of IPv4.
+// Written in the units in which it is read: two words of IPv6, one of IPv4.
 static __always_inline void draw_listed(__u8 *at)
 {
 	__u32 number = next_source++ & (BENCH_SOURCES - 1);

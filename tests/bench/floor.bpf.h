@@ -44,7 +44,7 @@ struct floor_leaf {
 	__u64 in[4];
 };
 
-/* IPv6 hosts: as IPv4 hosts, in words as they are in memory. */
+/* IPv6 hosts: like IPv4 hosts, in words in memory order. */
 #define FLOOR_CELLS6_LOG2 18
 #define FLOOR_CELLS6      (1u << FLOOR_CELLS6_LOG2)
 

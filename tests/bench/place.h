@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Instances for the rows that run commands: each with a device of its own, in the namespace of the
+// Instances for the rows that run commands: each with a separate device, in the namespace of the
 // bench.
 #pragma once
 

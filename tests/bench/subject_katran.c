@@ -17,7 +17,7 @@
 #define RING  65537   // slots of a VIP
 #define FLOWS 1048576 // that a CPU remembers
 
-// Keys and values of Katran's maps, in network order where not said otherwise.
+// Keys and values of Katran's maps, in network order unless noted otherwise.
 struct katran_vip {
 	uint32_t address[4];
 	uint16_t port;

@@ -335,7 +335,7 @@ static void check_burst(struct rig *rig, struct text *why)
 			  (unsigned long long)jiffies);
 }
 
-// As many answers as all receivers together get, whoever asks; the others are counted.
+// Sends the limit of answers for all receivers together; the others are counted.
 static void check_crowd(struct rig *rig, struct text *why)
 {
 	uint64_t begin = rig_clock(rig).jiffies, limited = balance_rig_limited(all.loaded), most;

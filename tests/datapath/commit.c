@@ -741,7 +741,7 @@ static void change(const struct rig *rig, const char *begin, const char *end,
 	overlay_commit(rig->instance, ret);
 }
 
-// Entries that a change does not name stay as they are, with their counters.
+// Entries that a change does not name do not change, nor do their counters.
 static void test_change_leaves_others(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);

@@ -121,7 +121,8 @@ static bool is_of_line(const struct print *p, const struct resolved_addresses *s
 	return s->fixed;
 }
 
-// The rule's canonical form has the values of a list. Where they are written elsewhere, say where.
+// The rule's canonical form has the values of a list. If they are written elsewhere, prints the
+// location.
 static void print_list(struct print *p, const char *keyword, const struct resolved_address *a)
 {
 	const struct resolved_addresses *s = &p->r->addresses[a->index];

@@ -19,7 +19,7 @@ struct watched {
 	uint64_t arrived; /* the event that sent it to its backend */
 	uint16_t backend;
 	bool used;
-	bool lost;               /* its pin is gone or was never stored */
+	bool lost;               /* its pin no longer exists or was never stored */
 	bool closed, closed_pin; /* it has closed; and its pin knows */
 };
 

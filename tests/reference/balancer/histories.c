@@ -41,7 +41,7 @@ struct play {
 	struct lb_service service;
 	struct kernel *kernel;
 	struct kernel_tables t;
-	uint8_t state[SERVICE_BACKENDS]; // enum backend_state, as the history says
+	uint8_t state[SERVICE_BACKENDS]; // enum backend_state, from the history
 	bool counts[SERVICE_BACKENDS];   // for new flows, when the last ring was made
 	struct members edited, running;
 	// On trial: the previous ring, which packets do not use.

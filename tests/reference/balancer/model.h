@@ -25,9 +25,9 @@ struct settings {
 struct model {
 	struct settings set;
 	uint64_t now;            /* jiffies */
-	struct backends edited;  /* what the file says */
-	struct backends running; /* what the last ring was made of */
-	struct backends before;  /* on trial: what the ring before was made of */
+	struct backends edited;  /* from the file */
+	struct backends running; /* input of the last ring */
+	struct backends before;  /* on trial: input of the previous ring */
 	enum backend_state state[BACKEND_ID_MAX + 1];
 	bool counts[BACKEND_ID_MAX + 1]; /* when the last ring was made */
 	struct slot *slots;

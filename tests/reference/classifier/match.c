@@ -89,7 +89,7 @@ static bool type_matches(const struct question *q, const struct rule *rule)
 	       field_matches(&rule->code, q->frame.code);
 }
 
-/* Reading 9: without a tag there is no field; `none` means that. */
+/* Reading 9: without a tag there is no field, which `none` matches. */
 static bool vlan_matches(const struct question *q, const struct rule *rule)
 {
 	if (rule->vlan.given && rule->vlan.numbers.negated && q->frame.vlan == 0)

@@ -135,7 +135,7 @@ static bool take_per(struct parser *parser, struct draft *draft)
 	return parse_fail(parser, draft->line, "per what");
 }
 
-/* The rate itself does not matter: the packet says whether it is exceeded. */
+/* The rate itself does not matter: the packet has a flag whether it is exceeded. */
 static bool take_rate(struct parser *parser, struct draft *draft, bool *given)
 {
 	unsigned int mask[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The page of the agent's loop: what it says before a sleep, and when that is late.
+// The page of the agent's loop: its content before a sleep, and the time from which it is late.
 #include "ctl/agent/heart.h"
 
 #include <setjmp.h>
@@ -133,7 +133,7 @@ static void test_late(void **state)
 	end(h);
 }
 
-// The page of an agent that was killed says nothing of the next one.
+// The page of a killed agent has no meaning for the next one.
 static void test_next_agent(void **state)
 {
 	struct heart *h = begin();

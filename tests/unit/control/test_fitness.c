@@ -292,7 +292,7 @@ static void limits_of_a_single_buffer(void **state)
 	    "ip link set eth0 mtu 3490");
 	f.buffers = true;
 	nothing(&f);
-	// it was seen to lose frames, whatever the kernel reports
+	// it is known to lose frames, independently of the kernel's report
 	set_driver(&f, "vmxnet3");
 	assert_false(tried(&f, ATTACH_NATIVE, &why));
 	set_driver(&f, "veth");

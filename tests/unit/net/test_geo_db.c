@@ -57,7 +57,7 @@ static struct geo geo(const char *name)
 	return ret;
 }
 
-// The prefixes of one name, with blanks between them; or the sentence that says why not.
+// The prefixes of one name, separated by blanks; or the sentence of the error.
 static const char *find(const char *name)
 {
 	static struct text line;

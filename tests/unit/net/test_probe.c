@@ -90,7 +90,7 @@ static void assert_bad(const struct probe_spec *spec, const char *why)
 	assert_string_equal(r.why, why);
 }
 
-// All descriptors are in use: that says nothing of the server.
+// All descriptors are in use: no result about the server.
 static void test_no_descriptors(void **state)
 {
 	struct probe_spec specs[] = {

@@ -28,7 +28,7 @@ struct set {
 
 // ---- the oracle ---------------------------------------------------------------------------------
 
-// How much an item says about an address: 0 nothing, else 1 + 2 * length + not.
+// The rank of an item for an address: 0 none, else 1 + 2 * length + not.
 static unsigned rank_of(unsigned len, bool negated)
 {
 	return 1 + 2 * len + negated;

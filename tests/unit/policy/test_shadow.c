@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/policy/shadow.c: a rule that is said to match never matches no packet that
+// Unit tests of ctl/policy/shadow.c: a rule reported as never matching matches no packet that
 // reaches it, over random policies and packets.
 #include "tests/unit/policy/world.h"
 

@@ -242,7 +242,7 @@ static void test_refused(void **state)
 
 // ---- shares -------------------------------------------------------------------------------------
 
-// No backend is off by a slot, whatever the weights.
+// No backend is off by a slot, for any weights.
 static void check_shares(const struct arena *p, uint32_t size)
 {
 	uint32_t slots[SERVICE_BACKENDS] = {0}, all = 0;

@@ -156,8 +156,8 @@ static struct tables chosen(const struct regions *r)
 	return t;
 }
 
-// Random bytes, all or one in 64: an answer, whichever, and no access outside, which the sanitizers
-// would report.
+// Random bytes, all or one in 64: any answer, and no access outside, which the sanitizers would
+// report.
 static void assert_contained(const struct tables *t, uint64_t *s)
 {
 	struct tables damaged = *t;

@@ -44,7 +44,7 @@ static void test_add(void **state)
 	assert_int_equal(t.n + t.cap, 0);
 }
 
-// Every constant has a place of its own.
+// Every constant has a different index.
 static void test_constants(void **state)
 {
 	struct tables t = {0};

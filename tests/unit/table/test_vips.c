@@ -258,8 +258,7 @@ static void test_no_service(void **state)
 	made_free(&m);
 }
 
-// As many as there may be: the rest of the services are found elsewhere, and lines stay within some
-// megabytes.
+// The maximum: other services are found elsewhere, and buckets stay within some megabytes.
 static void test_many(void **state)
 {
 	struct made m = begin(40);
