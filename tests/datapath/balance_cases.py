@@ -162,7 +162,7 @@ def ext(service, kinds, proto, payload, **fields):
     return packet / payload
 
 
-# What is in every mode
+# Cases for every mode
 
 def payloads(family, few):
     """Name, protocol, the bytes after IP, how it is counted."""
@@ -310,7 +310,7 @@ def fragment_first_cases(service):
 # Checksums
 
 def partial_of(packet, field):
-    """The same with the sum of the pseudo-header alone as its checksum."""
+    """The same with only the sum of the pseudo-header as its checksum."""
     whole = built(packet)
     length = len(bytes(whole[field]))
     proto = TCP_PROTO if field is TCP else UDP_PROTO
@@ -350,7 +350,7 @@ def whole_cases(about, service, family):
 
 
 def generic_case(name, service, packet, field, flow):
-    """The partial checksum is completed on output. The outer checksum is that of the completed packet."""
+    """The partial checksum is completed on output. The outer checksum covers the completed packet."""
     hop, given = service.backends[service.backend(flow)][0], partial_of(packet, field)
     outer_packet = built(service.encapsulated(service.backend(flow), one_hop(packet), service.flow_hash(flow)))
     raw = bytearray(bytes(outer_packet))
@@ -718,7 +718,7 @@ def routed_echo_cases(service):
 
 
 def size_fragment_cases(service, over):
-    """A first fragment is answered, whatever tells its flow, and a later one is not (RFC 1122)."""
+    """A first fragment is answered, whatever identifies its flow, and a later one is not (RFC 1122)."""
     mtu, size = 1500 - over, (1500 - over + 16) // 8 * 8
     for family in 4, 6:
         about, later = f"{service.name}: {family} too big", Raw(counting(size))
@@ -1208,7 +1208,7 @@ def station_policies():
 
 
 def mode_policies():
-    """Each mode alone: the program has no code for the others."""
+    """Each mode separately: the program has no code for the others."""
     for mode, address in ("dr", "10.8.0.1"), ("ipip", "10.8.0.2"), ("gue", "2001:db8:b8::3"):
         alone = Service("alone", vips(1), {address: hop(1)}, mode)
         load([], [alone])

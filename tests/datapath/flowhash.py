@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Hashes of flows and rings of backends, written from docs/ring.md and the paper of SipHash alone."""
+"""Hashes of flows and rings of backends, written only from docs/ring.md and the paper of SipHash."""
 import functools
 import heapq
 import ipaddress

@@ -26,7 +26,7 @@ def over(service, family):
 
 
 def client_mtu(service, address, family, mtu):
-    """The MTU that a client is told: no less than it would use."""
+    """The MTU in the error to a client: not less than it would use."""
     return max(mtu - over(service, family_of(address)), {4: 552, 6: 1280}[family])
 
 
@@ -64,7 +64,7 @@ def begin(used, **known):
 
 def tell(name, used, service, address, packet, mtu, *, quote=None, learned=True, told=None, known=None,
          tags=(), padding=b"", settings=()):
-    """The notice about this packet lowers the path MTU, and the client is told."""
+    """The notice about this packet lowers the path MTU, and the client gets an error."""
     whole = in_tunnel(service, address, packet)
     gone = one_hop(packet)
     told = told or mtu
@@ -103,7 +103,7 @@ def shrugged(name, used, given, *, path=0, learned=(), refused=(), known=None, s
 
 
 def mode_cases(service, address):
-    """Valid notices, of one service alone."""
+    """Valid notices, only of one service."""
     outer = family_of(address)
     extra = over(service, outer)
     used = [service]
@@ -222,7 +222,7 @@ def changed(raw, at, *values):
 
 
 def forged_cases(about, service, address, whole, short):
-    """One field differs from what we send. A short quote and a long one: a shorter quote tells less."""
+    """One field differs from what we send. A short quote and a long one: a shorter quote has less."""
     used, outer, extra = [service], family_of(address), over(service, family_of(address))
     ends = {4: (12, 16), 6: (8, 24)}[outer]
     source = addresses(whole)[0]

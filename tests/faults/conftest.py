@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fixtures of the fault tests: those of the lab, and a lab for each worker."""
+"""Fixtures of the fault tests: the fixtures of the lab, and a lab for each worker."""
 
 import contextlib
 import pathlib

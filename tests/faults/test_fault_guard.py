@@ -58,7 +58,7 @@ def test_force_says_that_it_does_not_know(on, targets, tmp_path):
 
 
 def test_a_login_that_cannot_be_looked_for(pair, on, tmp_path):
-    """The namespace, entered by nsenter, is that of the login; the check fails at each file of /proc."""
+    """The namespace, entered by nsenter, is the login's; the check fails at each file of /proc."""
     log, found = tmp_path / "log", set()
     for nth in range(1, 60):
         done = pair.near(["strace", "-f", "-qq", "-o", log,

@@ -107,7 +107,7 @@ def test_delete_of_a_missing_key(pair, on, tmp_path):
 
 
 def test_update_of_a_missing_key(pair, on, tmp_path):
-    """Nothing is committed; the deleted key is gone nevertheless, until its entry is made anew."""
+    """Nothing is committed; the deleted key is missing nevertheless, until its entry is added again."""
     on("block", *OLD)
     command = delete_while(on, tmp_path, "BPF_MAP_UPDATE_ELEM", OLD[0])
     assert command.returncode == 2 and "cannot write the overlay: it does not exist" in command.said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two commands at once, repeatedly: each result is that of the two commands in sequence."""
+"""Two commands at once, repeatedly: each result equals that of the two commands in sequence."""
 
 import subprocess
 

@@ -285,7 +285,7 @@ class Flood:
 
 
 def failed(results, dead=()):
-    """The downloads that did not complete, except those of dead backends, by error."""
+    """The downloads that did not complete, except from dead backends, by error."""
     return collections.Counter(
         (one["backend"], one["error"]) for one in results
         if one["error"] and one["backend"] not in dead

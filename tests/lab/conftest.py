@@ -19,7 +19,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """The longest files first, so that no worker is left alone with one of them."""
+    """The longest files first, so that no worker runs one at the end."""
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 

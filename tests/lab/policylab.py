@@ -23,7 +23,7 @@ MARK = "pass ethertype 0x88b5\n"  # under 'default drop': the last frame of Pair
 
 
 def packet(inner, src=SOURCE4, tags=(), **fields):
-    """A frame from far to near. The family is that of the source."""
+    """A frame from far to near, with the family of the source."""
     frame = Ether(dst=Pair.near_mac, src=Pair.far_mac)
     for tag in tags:
         frame /= Dot1Q(vlan=tag)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""weir run: start, end, one agent an instance, the service manager, what status tells of it."""
+"""weir run: start, end, one agent per instance, the service manager, the report in status."""
 
 import json
 import os
@@ -146,7 +146,7 @@ def test_reload(on):
 
 
 def test_a_reload_ends_with_its_apply(weir, tmp_path):
-    """READY=1 comes when the changed file is in effect; a bad one ends the reload too."""
+    """READY=1 is sent when the changed file is in effect; an invalid one ends the reload too."""
     apply = Policies(weir, tmp_path)
     agent = weir.run(apply.write("drop from 192.0.2.1"))
     path = apply.write("drop from 192.0.2.2")

@@ -357,7 +357,7 @@ class TestDefaultFile:
         self.drops(pair, True, False)
 
     def test_a_reload_finds_it(self, pair, on, default):
-        """READY=1 comes when it is in effect."""
+        """READY=1 is sent when it is in effect."""
         agent = on.run()
         default.write_text(self.BAD)
         agent.send(signal.SIGHUP)

@@ -95,7 +95,7 @@ def test_a_program_that_was_removed_stays_away(on):
 
 
 def test_own_mac_address(on):
-    """Rejects and services take frames to this host alone: the datapath learns a new address."""
+    """Rejects and services accept only frames to this host: the datapath learns a new address."""
     with extra_device(on.pair):
         on("attach", "extra0")
         on.run()
@@ -252,7 +252,7 @@ def test_path_mtu_of_ipv6_that_the_kernel_has_learned(balancer6, tmp_path):
 
 
 def check_learned(balancer, node, address):
-    """The command and the agent take what a router has told a socket of this host."""
+    """The command and the agent use the MTU that a router has reported to a socket of this host."""
     assert "mtu 1400" not in next_hop(node, address)
     learn_path_mtu(balancer, address, 1400)
     assert "1 next hop changed" in node("service", "--refresh").stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The API of the agent: its answers are those of the commands, and no client holds it up."""
+"""The API of the agent: its responses are the documents of the commands, and no client delays it."""
 import concurrent.futures
 import contextlib
 import http.client
@@ -181,7 +181,7 @@ def test_programs_are_not_refused(on, api, headers, version):
     ("GET /v1/status HTTP/1.0", "no header", 400),
 ])
 def test_errors_are_documents(on, request_line, headers, status):
-    """Also those of libevent, at both doors."""
+    """Also errors of libevent, on both addresses."""
     agent = on.run("--metrics", "127.0.0.1:9117")
     api = Api(on.name)
     for door in "socket", "address":
@@ -208,7 +208,7 @@ def test_messages_name_the_api(on, agent, api):
 
 
 def test_names_are_asked_of_the_resolver_of_the_agent(pair, on):
-    """Not of that of resolv.conf, where nothing answers here: block, a batch and a policy."""
+    """Not the server of resolv.conf, which does not answer here: block, a batch and a policy."""
     conf = pathlib.Path(f"/etc/netns/{pair.near_netns}/resolv.conf")
     before = conf.read_text(encoding="ascii")
     agent, api = on.run("--resolver", pair.resolver), Api(on.name)

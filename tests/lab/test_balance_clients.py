@@ -92,7 +92,7 @@ def test_every_client_through_every_mode(labs, serve, tmp_path, mode, v6):
             assert lab.curl(vip, "/name", scheme=scheme).strip() in lab.backends
         assert lab.udp(vip, 7, b"echo") == b"echo"
         assert lab.udp(vip, 443, b"who").split()[0].decode() in lab.backends
-        # What the sender's and the receiver's buffer still hold when everything is sent is not counted.
+        # Bytes that are still in the buffers of sender and receiver at the end are not counted.
         for direction in [], ["-R"]:
             sums = iperf(lab, vip, "-w", BUFFER, "-n", SENT, *direction)
             assert sums["sum_sent"]["bytes"] >= SENT

@@ -46,7 +46,7 @@ def who_answers(balancer, count=60):
 
 
 def check_levels(service):
-    """The pins of the backends by level add up to those of the service."""
+    """The pins of the backends by level add up to the pins of the service."""
     backends = service["backends"]
     assert sum(one["pins"] for one in backends) > 0
     assert all(one["pins"] == sum(one[level] for level in LEVELS) for one in backends)
@@ -190,7 +190,7 @@ def reboot(node):
 
 
 def test_detach_breaks_no_connection(balancer, node):
-    """Pins are removed with the instance: detach waits for them, or is told to break the connections."""
+    """Pins are removed with the instance: detach waits for them, or breaks the connections with --force."""
     node("drain", TWO)
     with crowd_of(balancer, 20, 12000, 6000) as crowd:
         for argv in ("detach",), ("detach", "net0"):

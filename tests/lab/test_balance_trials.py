@@ -67,7 +67,7 @@ def test_another_way_found_by_a_trial(balancer, node, apply, end):
 
 
 def test_detach_after_a_trial_that_has_run_out(node, apply):
-    """No client is connected: its slots do not prevent its removal, whichever command comes first."""
+    """No client is connected: its slots do not prevent its removal, whichever command is first."""
     apply([1, 2])
     apply([1], "--confirm=2s")
     assert "trial" in node("status").stdout
@@ -148,7 +148,7 @@ def test_overrides_and_a_volatile_trial(node, apply):
 
 
 def told(node, backend):
-    """What the datapath is told about a backend: `state` in struct backend. 0: up, 1: it gets no new flows."""
+    """The state of a backend for the datapath: `state` in struct backend. 0: up, 1: it gets no new flows."""
     folder = max(node.bpffs.glob("gen/*"), key=lambda path: int(path.name))
     [row] = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "backends"]).stdout)
     table = bytes(int(byte, 16) for byte in row["value"])

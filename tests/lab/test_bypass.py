@@ -50,7 +50,7 @@ def test_one_interface(pair, on):
 
 
 def test_two_at_once(pair, on):
-    """The end of one interface's bypass does not hide that of another, which the programs read first."""
+    """The end of one interface's bypass does not hide the end of another, which the programs read first."""
     pair.link("add", "near7", "type", "veth", "peer", "name", "far7")
     try:
         on("attach", "near7")

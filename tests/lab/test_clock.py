@@ -8,7 +8,7 @@ import pytest
 
 from labnet import run
 
-# The time of day that weir reads. The kernel's clocks and those of other processes are unchanged.
+# The time of day that weir reads. The clocks of the kernel and of other processes are unchanged.
 SHIFT = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

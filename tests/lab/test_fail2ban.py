@@ -208,7 +208,7 @@ def test_prefixes_and_ipv6_by_the_client(pair, on, fail2ban):
 
 @pytest.mark.parametrize("fail2ban", ["bantime = 2\nbantime.increment = true\nbantime.rndtime = 0"], indirect=True)
 def test_a_ban_that_is_incremented_lasts_as_long(pair, on, fail2ban):
-    """fail2ban lengthens the ban of who comes back; a restart keeps what is left of it."""
+    """fail2ban lengthens the ban of a returning address; a restart keeps the remaining time."""
     fail2ban.failures("door", ATTACKER4)
     until(taken(pair, ATTACKER4))
     until(free(pair, ATTACKER4))

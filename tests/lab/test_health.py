@@ -86,7 +86,7 @@ def killed_web(balancer, host):
 
 @contextlib.contextmanager
 def silent(balancer, host):
-    """The host drops what comes in."""
+    """The host drops incoming packets."""
     balancer.on(host, ["nft", "add", "table", "inet", "dead"])
     chain = "{ type filter hook prerouting priority -300; policy drop; }"
     balancer.on(host, ["nft", "add", "chain", "inet", "dead", "in", chain])
@@ -112,7 +112,7 @@ while True:
     one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     one.close()
 """
-# Connections that no server accepts fill the queue of the listener: the kernel drops what comes after them.
+# Connections that no server accepts fill the queue of the listener: the kernel drops later ones.
 FULL_QUEUE = SERVER + """
 waiting = []
 while True:
@@ -522,7 +522,7 @@ def test_name_servers(balancer, node, tmp_path):
 
 
 def test_flapping(balancer, node, serve):
-    """A backend that comes and goes faster than `rise` and `fall` does not move a slot."""
+    """A backend that changes faster than `rise` and `fall` does not move a slot."""
     serve('check http "/name" port 80 every 200ms timeout 100ms rise 3 fall 4')
     agent = node.run()
     until(lambda: all_ok(node))
@@ -649,7 +649,7 @@ def test_a_wrong_check_empties_no_service(balancer, node, serve, tmp_path):
 
 
 def test_drain_beside_failing_ones(balancer, node, serve, tmp_path):
-    """The command tells what it means, and its exit status as well."""
+    """The command prints the consequence, and its exit status shows it."""
     check = exec_check(tmp_path)
     serve(check)
     node.run()

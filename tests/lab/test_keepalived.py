@@ -119,7 +119,7 @@ def clients(balancer):
 
 
 def moved(balancer, nodes, to, began):
-    """Seconds until the address is on this balancer alone; then all packets go there."""
+    """Seconds until the address is only on this balancer; then all packets go there."""
     until(lambda: holders(balancer) == [f"balancer{to}"], 15, "the move")
     took = time.monotonic() - began
     before = packets(nodes[to - 1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""weir list: which entries, in which order, in which form; and that a long list comes in parts."""
+"""weir list: which entries, in which order, in which form; and that a long list is printed in parts."""
 
 import json
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Interfaces come and go with the policy that names them; those of weir attach stay."""
+"""Interfaces are attached and detached with the policy that names them; those of weir attach stay."""
 
 import json
 import time

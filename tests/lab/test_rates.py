@@ -109,7 +109,7 @@ def rules_of(on):
 
 
 def test_two_rules_of_one_text_have_a_rate_each(pair, on, apply):
-    """The first of them keeps that of the first."""
+    """The first one keeps the state of the first."""
     rule = "count proto udp to port 9 over 1/min burst 3 log 1/min\n"
     apply(rule + rule)
     (first, first_log), (second, second_log) = rules_of(on)

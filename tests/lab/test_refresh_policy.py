@@ -275,7 +275,7 @@ def test_the_agent_follows_names_of_the_policy(applied):
 
 
 def test_a_name_of_a_lax_list_comes_later(weir, tmp_path):
-    """What apply has passed over is asked for again, and no message tells that it is missing."""
+    """Names that apply has skipped are resolved again, without a message that they are missing."""
     weir.pair.dns(NAME, "none")
     names = tmp_path / "names"
     names.write_text(f"{NAME}\n{OTHER}\n")

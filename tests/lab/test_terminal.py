@@ -9,7 +9,7 @@ import pytest
 from labnet import on_terminal
 
 HOSTILE = "a\x1b[2Jb\x07c\x9b31md\u202ee\u2066f\u200fg\u2028h"
-# What older files may contain: their strings unchanged, without a checksum line, like a file that was edited.
+# Content of older files: strings unchanged, without a checksum line, like a file that was edited.
 OLD_FILE = r"""weir-overlay 1 epoch 1
 holder 0 since 1790000000 origin "{0}" list "" name "" note "{0} \"q\"" by "{0}"
 block from 203.0.113.7 by 0 until never

@@ -18,7 +18,7 @@ FEW_CALLS = 60
 
 
 def calls(weir, log, *args, status=0):
-    """How often a command makes each system call; those of bpf() by their command, too."""
+    """How often a command makes each system call; calls of bpf() by their command, too."""
     done = run(["strace", "-f", "-qq", "-e", "signal=none", "-o", log, *weir.argv(*args)], check=False)
     assert done.returncode == status, done.stdout + done.stderr
     counted = collections.Counter()

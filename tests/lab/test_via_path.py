@@ -71,7 +71,7 @@ def all_ok(node):
 
 @contextlib.contextmanager
 def without_vip(balancer, host, vip):
-    """The server answers under the address of its host alone."""
+    """The server answers only under the address of its host."""
     length = 128 if ":" in vip else 32
     balancer.on(host, ["ip", "address", "del", f"{vip}/{length}", "dev", "lo"])
     try:
@@ -112,7 +112,7 @@ def forge_answers(balancer, vip):
 
 
 def test_a_missing_vip_is_found(balancer, node, serve):
-    """By a check via path alone. Those that are well stay so, whatever rules and rp_filter say."""
+    """Only by a check via path. Healthy backends stay healthy, independently of rules and rp_filter."""
     balancer.on("balancer1", ["sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1"])
     serve(VIA)
     node.run()
@@ -138,7 +138,7 @@ def served_both(balancer, node, tmp_path):
 
 
 def test_each_vip_is_asked(balancer, node, both):
-    """A backend that lacks one of them is sick, and the reason tells which."""
+    """A backend that lacks one address fails, and the reason names it."""
     assert both
     agent = node.run()
     until(lambda: all_ok(node))
@@ -363,7 +363,7 @@ def ask_with_success(balancer, node, vip, address):
 
 @pytest.mark.parametrize("balancer", ["dr", "gue-v6"], indirect=True)
 def test_one_that_dies_after_long_service(balancer, node, serve):
-    """What came since the last look is judged, and not the sums."""
+    """The packets since the last evaluation are judged, and not the sums."""
     serve()
     two = backend(balancer, 2)
     until(lambda: ask(balancer, serve.vip, 50) == 50 and node.backend(two)["opened"] >= 100, seconds=60)

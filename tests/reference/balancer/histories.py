@@ -179,7 +179,7 @@ class History:
         return f"2001:db8::{number:x} {port}" if number % 3 == 0 else f"10.0.{number >> 8}.{number & 255} {port}"
 
     def add_backend(self):
-        """One that was removed comes back, or a new one."""
+        """Adds a removed one again, or a new one."""
         draw = self.draw
         if len(self.members()) == MEMBERS:
             return

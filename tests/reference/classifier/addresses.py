@@ -425,7 +425,7 @@ def from_set(gen, families):
 
 
 def make_any(gen):
-    """`any`, alone or with exceptions."""
+    """`any`, with or without exceptions."""
     maker = Maker(gen)
     maker.word("any")
     for family in (4, 6):

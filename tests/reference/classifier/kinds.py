@@ -161,7 +161,7 @@ def uneven(count):
 
 
 def on_ifaces(count):
-    """Rules of one interface each, among them those of the second word of the matrix."""
+    """Rules of one interface each, including rules in the second word of the matrix."""
     def make(made):
         made.ifaces = ["eth0", "eth1", "eth2"]
         made.default = "drop"
@@ -292,7 +292,7 @@ def packet(made, addresses):
 
 
 def arrival(made):
-    """Where a packet comes in: perhaps on an interface that the policy does not name."""
+    """The interface of arrival: perhaps one that the policy does not name."""
     return made.draw.pick((*made.ifaces, "other0")) if made.ifaces else "-"
 
 

@@ -11,11 +11,11 @@ import fields
 from draw import Draw
 from rules import make_rules
 
-# What a policy may use. The last one is off by default: exceptions between sets, which can be read in two ways.
+# Features of a policy. The last one is off by default: exceptions between sets, which can be read in two ways.
 FEATURES = ("add", "always", "conditions", "count", "default-on", "define", "dynamic", "essentials", "established",
             "ethertype", "file", "fragments", "layout", "log", "malformed", "named-ports", "over", "probability",
             "redirect", "reject", "type", "uncommon", "vlan", "hard-joins")
-# What the short program leaves to the general one. `uncommon`: most options, extension headers and fragments.
+# Features that the short program leaves to the general one. `uncommon`: most options, extension headers and fragments.
 HANDED_ON = frozenset(("add", "always", "conditions", "count", "dynamic", "established", "log", "over",
                        "probability", "redirect", "reject", "uncommon"))
 DYNAMIC_ENDS = ("", " max 4096", " max 64k expire 10m", " mask 24/64 expire 1h")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Asks the reference about frames, and compares the answers with those of the kernel."""
+"""Asks the reference about frames, and compares its answers with the kernel's."""
 import os
 import pathlib
 import re
