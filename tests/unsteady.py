@@ -27,11 +27,17 @@ class Plugin:
     def __init__(self, config):
         self.config = config
 
+    def name(self, report):
+        """Without the name of the group that xdist adds."""
+        node, at, group = report.nodeid.rpartition("@")
+        grouped = at and "]" not in group and self.config.getoption("dist", "no") == "loadgroup"
+        return self.config.cwd_relative_nodeid(node if grouped else report.nodeid)
+
     def pytest_runtest_logreport(self, report):
         if report.failed:
             text = "\n".join([report.longreprtext, *(f"--- {title}\n{said}" for title, said in report.sections)])
             with open(os.environ["FAILURES"], "a", encoding="utf-8") as log:
-                print(json.dumps([self.config.cwd_relative_nodeid(report.nodeid), report.when, text]), file=log)
+                print(json.dumps([self.name(report), report.when, text]), file=log)
 
 
 def pytest_configure(config):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fixtures of the lab tests: a lab of two hosts, its names, and a Weir instance on the near side."""
 
+import collections
 import contextlib
 import os
 import resource
@@ -10,17 +11,36 @@ import pytest
 from balancerlab import running_balancer, running_node
 from labnet import Weir, running_lab
 
-LONGEST = ("test_via_path", "test_names", "test_names_failures", "test_refresh_policy", "test_health",
+LONGEST = ("test_names", "test_names_failures", "test_via_path", "test_health", "test_refresh_policy",
            "test_block")  # over a minute
+# Files that several workers share: each test for itself, each lab for itself, or in so many parts.
+EACH_TEST = ("test_names", "test_names_failures", "test_refresh_policy")
+EACH_LAB = ("test_via_path",)
+PARTS = {"test_health": 3}
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "alone: measures times; tests/run runs it when nothing else runs")
 
 
+def group_of(item, number):
+    """The name of the tests that one worker runs one after the other; `number` counts those of a file."""
+    stem = item.path.stem
+    if stem in EACH_TEST:
+        return f"{stem}-{number}"
+    if stem in EACH_LAB:
+        return f"{stem}-{item.callspec.params.get('balancer')}" if hasattr(item, "callspec") else stem
+    return f"{stem}-{number % PARTS[stem]}" if stem in PARTS else stem
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items):
     """The longest files first, so that no worker runs one at the end."""
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    numbers = collections.Counter()
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item, numbers[item.path.stem])))
+        numbers[item.path.stem] += 1
 
 
 @pytest.fixture(scope="session", autouse=True)

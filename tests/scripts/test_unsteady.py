@@ -34,7 +34,9 @@ def run_of_a_lab(tmp_path):
         for name in "weir", "tests/datapath/cases.txt":
             (tmp_path / "build" / name).touch()
         (tmp_path / "tests/lab/conftest.py").write_text(
-            'def pytest_configure(config):\n    config.addinivalue_line("markers", "alone: times")\n')
+            'import pytest\n\ndef pytest_configure(config):\n    config.addinivalue_line("markers", "alone: times")\n\n'
+            '@pytest.hookimpl(tryfirst=True)\ndef pytest_collection_modifyitems(items):\n    for item in items:\n'
+            '        item.add_marker(pytest.mark.xdist_group("one"))\n')
         (tmp_path / "tests/lab/test_a.py").write_text(ONCE + tests + STEADY)
         (tmp_path / "tests/lab/test_b.py").write_text("import pytest\n\n@pytest.mark.alone\ndef test_alone():\n    pass\n")
         done = subprocess.run([tmp_path / "tests/run", "lab"], capture_output=True, text=True, timeout=120, check=False)
