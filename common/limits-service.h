@@ -9,7 +9,7 @@
 #define SERVICE_BACKEND_BITS 14
 #define SERVICE_BACKENDS     16384
 
-#define SERVICE_PIN_WORDS 8 /* a bucket is one line of the cache */
+#define SERVICE_PIN_WORDS 8 /* a bucket is one cache line */
 
 /* Slots count time in ticks of 16 jiffies: 36 bits last 34 years at 1000 Hz. */
 #define SERVICE_SLOT_SHIFT 4

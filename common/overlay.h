@@ -13,7 +13,7 @@
  *
  * A host is in one of the two buckets of 64 bytes that a keyed hash of its address selects. One
  * word, its meta, has the kind of an entry and the epoch from which it is active, and changes with
- * one store. A shard is one value, of elements of equal size: lines, big counters, and the small
+ * one store. A shard is one value, of elements of equal size: buckets, big counters, and the small
  * counters of each CPU below meta.cpus: the CPUs that were online when the instance was made, since
  * the kernel requires all shards to have one size. Packets on other CPUs count in the big counters.
  * The lowest bits of the hash, as many as knobs.shards has, are the number of the shard: one store
@@ -104,7 +104,7 @@ struct overlay_words {
 	__u64 word[OVERLAY_WORDS];
 };
 
-/* Words of a shard after its lines: packets, bytes, then the small counters of each CPU below
+/* Words of a shard after its buckets: packets, bytes, then the small counters of each CPU below
  * meta.cpus. */
 enum overlay_region {
 	OVERLAY_PACKETS,
@@ -112,8 +112,8 @@ enum overlay_region {
 	OVERLAY_CPUS,
 };
 
-/* Where the words of a region begin, as a number of words from the first element after the
- * lines. */
+/* The start of the words of a region, as a number of words from the first element after the
+ * buckets. */
 static inline __u32 overlay_region4(__u32 region)
 {
 	return region << OVERLAY_SLOTS4_LOG2;
@@ -150,8 +150,8 @@ static inline __u64 overlay_mix(__u64 hash, __u64 key)
 	return hash ^ hash >> 29;
 }
 
-/* The lowest bits are the shard, the highest the first line, those below the way to the second
- * one. */
+/* The lowest bits are the shard, the highest the first bucket, the next ones the distance to the
+ * second bucket. */
 static inline __u64 overlay_hash4(__u32 addr_be, __u64 seed)
 {
 	return overlay_mix((addr_be ^ (__u32)seed) * 0x9e3779b97f4a7c15ull, seed >> 16) *

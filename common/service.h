@@ -37,7 +37,7 @@ enum backend_state {
 
 #define BACKEND_NONE 0 /* the number of no backend */
 
-/* The first of its two lines of the cache is all that a stable slot and IPv4 need. */
+/* A stable slot and IPv4 need only the first of its two cache lines. */
 struct service {
 	__u32 size;       /* slots: a prime */
 	__u32 first_slot; /* in the array of slots */
@@ -165,7 +165,7 @@ enum service_event {
  * IP, in the received packet. */
 struct service_counter {
 	__u64 packets, bytes; /* sent to the backend */
-	/* OPENED first: with packets and bytes in one line of the cache */
+	/* OPENED first: with packets and bytes in one cache line */
 	__u64 event[SERVICE_EVENT_COUNT];
 	__u64 dropped[SERVICE_DROPS];
 };

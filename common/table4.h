@@ -87,7 +87,7 @@ struct hosts4_rows {
 };
 _Static_assert(sizeof(struct hosts4_rows) == 64, "layout");
 
-/* The seed of all lines is odd. */
+/* The seed of all buckets is odd. */
 TABLE_INLINE __u64 hosts4_hash(__u32 addr, __u64 seed)
 {
 	__u64 h = addr * seed;
@@ -118,7 +118,7 @@ TABLE_INLINE __u64 table4_bound(__u64 row, const __u32 leaf, const bool small)
 	return small ? BOUND(row, TABLE_SMALL - 1) : BOUND(row, leaf - 1);
 }
 
-/* The row of the host, 0 if it is in no line; *ret_overflow: it may be in the table. */
+/* The row of the host, 0 if it is in no bucket; *ret_overflow: it may be in the table. */
 TABLE_INLINE __u64 hosts4_row(const struct tables *v, const int side, __u32 addr, const bool small,
 			      bool *ret_overflow)
 {

@@ -82,7 +82,7 @@ TABLE_INLINE __u64 vip_place6(__u64 hash, __u64 spread)
 	return hash * spread >> (64 - VIPS6_LOG2);
 }
 
-/* The service's number and 1, or 0: it is not in this line. */
+/* The service's number and 1, or 0: it is not in this bucket. */
 TABLE_INLINE __u32 vip_find4(const struct vip_line4 *line, __u64 hash, __u64 name)
 {
 	__u64 place = vip_place4(hash, line->spread);
@@ -102,7 +102,7 @@ TABLE_INLINE __u32 vip_find6(const struct vip_line6 *line, __u64 hash, const __u
 #define VIPS_NUMBER(name) ((void)v, TABLE_NUMBER(v, VIP_CONSTANT(name)))
 #define VIPS_AT(name)     ((void)v, TABLE_AT(v, VIP_CONSTANT(name)))
 
-/* The service's number and 1, or 0: it is in no line. The datapath does not use v. */
+/* The service's number and 1, or 0: it is in no bucket. The datapath does not use v. */
 TABLE_INLINE __u32 vip_service4(const struct tables *v, __u32 addr, __u32 key)
 {
 	__u64 name = vip_name4(addr, key), hash = vip_hash4(name, VIPS_NUMBER(V4_SEED)), line;

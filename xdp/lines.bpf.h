@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The hosts of the overlay: finds the entry of an address in its lines, and counts a packet for it.
+/* The hosts of the overlay: finds the entry of an address in its buckets, and counts a packet for
+ * it.
  *
- * common/overlay.h has the layout. A line is searched without branches: which slot has the address
- * cannot be foretold, and a wrong guess throws away what the CPU has begun for the next packets;
- * and to the verifier all slots are one.
+ * common/overlay.h has the layout. A bucket is searched without branches: the slot of an address
+ * cannot be predicted, and a misprediction discards the CPU's work for the next packets; and the
+ * verifier follows all slots once.
  *
  * The caller reads the epoch, then an entry, then the epoch again. So the number of shards is read
  * after the epoch, and then a bucket through it; a result, even that there is no entry, depends on
@@ -116,7 +117,7 @@ static __always_inline void *value_of(void *maps, __u32 number)
 	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
 }
 
-/* The words of a region that belong to the line with this number, in a shard; NULL if the shard
+/* The words of a region that belong to the bucket with this number, in a shard; NULL if the shard
  * does not have the region. One piece of assembly for the test and the sum, as in
  * MARKER_ELEMENT. */
 #define REGION_LINE(shard, at, end)                       \
@@ -149,7 +150,7 @@ static __always_inline __u32 region_of_cpu(void)
 	return OVERLAY_CPUS + bpf_get_smp_processor_id();
 }
 
-/* Fetches the line of small counters that belongs to a line. */
+/* Fetches the cache line of small counters that belongs to a bucket. */
 static __always_inline __u64 *fetch_counters(__u32 family, void *shard, __u32 line)
 {
 	__u64 *counters = region_line(family, shard, region_of_cpu(), line);
@@ -300,13 +301,13 @@ __noinline __u64 overlay_find6(__u64 high, __u64 low, __u32 kinds, __u64 epoch)
 		     epoch);
 }
 
-/* ---- the usual entry: the only slot of its address, in the first line ------------------------ */
+/* ---- the usual entry: the only slot of its address, in the first bucket ---------------------- */
 
 /* The result of reading the first bucket. */
 struct line_host {
 	__u64 found;
 	__u64 *counter; /* the small one of this CPU; NULL: it is looked up */
-	/* where none is found: what was read in the line, without which the compiler knows no 0 */
+	/* if none is found: a value read in the bucket, on which the 0 depends */
 	__u64 absent;
 	bool ask; /* it takes more than that: overlay_find4 or overlay_find6 */
 };
@@ -339,8 +340,8 @@ static __always_inline struct line_host host_at(__u32 family, __u32 shard, __u32
 	})
 
 /* The ones of the slot that has the address; 0: none has it. If several slots have it, the ones of
- * one slot. Without a branch for each slot: which place it is cannot be foretold, but whether there
- * is one can, and then the counters are on their way before the line is there. */
+ * one slot. Without a branch for each slot: the slot cannot be predicted, but its existence can,
+ * and then the counters are fetched before the bucket has arrived. */
 static __always_inline __u64 ones4(const struct overlay_line4 *line, __u32 addr)
 {
 	_Static_assert(OVERLAY_LINE4 == 8, "each slot is written out");
@@ -429,7 +430,7 @@ static __always_inline struct line_host look6(__u64 high, __u64 low, __u32 kinds
 /* A word of a region of the shard. */
 static __always_inline __u64 *region_word(__u32 family, __u32 shard, __u32 slot, __u32 region)
 {
-	const __u32 log2 = family ? 2 : 3; /* slots of a line */
+	const __u32 log2 = family ? 2 : 3; /* slots of a bucket */
 	void *at = family ? value_of(&hosts6, shard) : value_of(&hosts4, shard);
 	__u64 *line = at ? region_line(family, at, region, slot >> log2) : NULL;
 

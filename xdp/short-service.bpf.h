@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The short way of a packet of a service: to its backend, on the values that have been read.
  *
- * Asked of the general program are ICMP, services that are not in lines, frames to other stations,
+ * The general program gets ICMP, services that are not in buckets, frames to other stations,
  * sources that no packet from outside has, partial checksums, frames with bytes after their packet,
- * and packets that expire or are too long: all of that is known before a pin is written, and before
- * the frame is. */
+ * and packets that expire or are too long: all this is known before a pin or the frame is written.
+ * */
 #pragma once
 
 #include "xdp/balance.bpf.h"
@@ -79,7 +79,7 @@ static __always_inline __u64 sum_pseudo_common(const __u8 *ip, const struct key 
 
 /* ---- whose ----------------------------------------------------------------------------------- */
 
-/* Its number and 1; 0: it is in no line. */
+/* Its number and 1; 0: it is in no bucket. */
 static __always_inline __u32 vip_of(const __u8 *ip, const int family)
 {
 	__u32 key = vip_key(l4_of(ip, family)[1], proto_of(ip, family));

@@ -12,7 +12,7 @@ char *rules_place(const struct resolved *r, struct place place);
 
 // Fills about.
 void rules_name(const struct resolved *r, struct image *i);
-// Fills rules, about, the numbers of meters, bucket lines and logs, and what config says about
+// Fills rules, about, the numbers of meters, bucket lines and logs, and the fields of config about
 // rules. 0, or -EINVAL with errors queued.
 int rules_build(const struct resolved *r, const struct compile_options *options, struct diag *d,
 		struct image *i);

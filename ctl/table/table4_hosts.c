@@ -92,15 +92,15 @@ size_t hosts4_bytes(const struct hosts4 *h)
 	return (size_t)lines_of(h) * LINE_BYTES;
 }
 
-// ---- lines --------------------------------------------------------------------------------------
+// ---- buckets ------------------------------------------------------------------------------------
 
 struct lines4 {
 	const struct hosts4 *hosts;
 	const struct shape4 *shape;
 	uint64_t seed;
 	uint32_t n;
-	uint32_t *first; // n + 1: the hosts of a line, as indexes of `order`
-	uint32_t *order; // hosts, line by line
+	uint32_t *first; // n + 1: the hosts of a bucket, as indexes of `order`
+	uint32_t *order; // hosts, bucket by bucket
 	bool *left;      // by host: has no slot
 	uint8_t *to;     // n lines
 };
@@ -116,7 +116,7 @@ static uint32_t line_of(const struct lines4 *l, uint32_t addr)
 	return (uint32_t)hosts4_line(hosts4_hash(addr, l->seed), l->n);
 }
 
-// Sorts the hosts by their lines.
+// Sorts the hosts by their buckets.
 static void order_hosts(struct lines4 *l)
 {
 	const struct host4 *host = l->hosts->list.at;
@@ -135,8 +135,8 @@ static void order_hosts(struct lines4 *l)
 		l->order[--l->first[line[i]]] = (uint32_t)i;
 }
 
-// Has each host of the line a slot of its own? Without branches: where the first two meet cannot be
-// guessed.
+// Does each host of the bucket have a different slot? Without branches: the first collision cannot
+// be predicted.
 static bool seed_parts(const struct line4 *line, uint32_t seed, uint32_t slots)
 {
 	uint32_t used = 0, sum = 0;
@@ -150,7 +150,7 @@ static bool seed_parts(const struct line4 *line, uint32_t seed, uint32_t slots)
 	return used == sum;
 }
 
-// Finds a seed for all hosts of the line, or for all but the last ones.
+// Finds a seed for all hosts of the bucket, or for all but the last ones.
 static void find_seed(struct lines4 *l, struct line4 *line, bool overflow)
 {
 	for (;;) {

@@ -55,7 +55,7 @@ struct host4 {
 	policy_row row;
 };
 
-// The addresses that lines can hold, and the spans without them.
+// The addresses that buckets can hold, and the spans without them.
 struct hosts4 {
 	struct {
 		struct host4 *at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Places hosts in lines: each in the first of its two lines while there is room, then in the
-// second, then by moving others to their other line.
+// Puts hosts into buckets: each into the first of its two buckets while there is room, then into
+// the second, then by moving others to their other bucket.
 //
 // Pagh and Rodler, "Cuckoo Hashing", ESA 2001; with two buckets of three slots, more than nine
 // tenths of all slots can be used. A factor of the bucket, chosen so that no two hosts collide,
@@ -13,10 +13,10 @@
 
 #include "common/table6.h"
 
-// So many hosts among prefixes do without lines: their nodes stay in the cache.
+// Up to this many hosts among prefixes need no buckets: their nodes stay in the cache.
 #define FEW 64
-// Hosts of a line on average, in hundredths. Half full, 6 % of the hosts are in their second line
-// and cost a second access; above so many lines memory counts for more.
+// Hosts per bucket on average, in hundredths. If half full, 6 % of the hosts are in their second
+// bucket and cost a second access; above this many buckets memory matters more.
 #define LOAD       150
 #define LOAD_MOST  275
 #define LINES_MANY (1u << 17)
@@ -68,7 +68,7 @@ struct lines6 {
 	uint8_t *used; // slots of each bucket, which are filled from the first on
 	size_t n;
 	uint64_t seed, random;
-	VEC(struct host6) late;   // the first line is full
+	VEC(struct host6) late;   // the first bucket is full
 	VEC(address_key) without; // hosts without a slot, sorted at the end
 };
 
@@ -81,7 +81,7 @@ static size_t lines_wanted(size_t hosts)
 	return dense > LINES_MANY ? dense : LINES_MANY;
 }
 
-// The other one of the two lines of a host; that line itself when both are the same.
+// The other bucket of a host; the same one if both are equal.
 static size_t other_line(const struct lines6 *l, uint64_t hash, size_t line)
 {
 	size_t first = table6_first_line(hash, l->n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Single IPv6 addresses in lines (struct table6_line in common/table6.h).
+// Single IPv6 addresses in buckets (struct table6_line in common/table6.h).
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 // The hosts among the regions.
 size_t table6_hosts_count(const struct regions *r);
 
-// Are lines for so many hosts worth the look-up?
+// Are buckets for this many hosts worth the look-up?
 bool table6_hosts_pay(const struct regions *r, size_t hosts);
 
 // Adds buckets for the hosts, at least one, and returns the regions without hosts in a bucket:

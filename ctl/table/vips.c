@@ -13,8 +13,8 @@
 #include "ctl/base/vec.h"
 
 #define LINE_BYTES 64
-#define SEEDS      16  // tried before there are more lines
-#define SPREADS    512 // tried for a line; of four combinations one in eleven suits
+#define SEEDS      16  // tried before there are more buckets
+#define SPREADS    512 // tried for a bucket; of four combinations one in eleven fits
 
 // An address of either family; IPv4 is in the first word of `addr`.
 struct vip {
@@ -132,7 +132,7 @@ static bool add_services(const struct resolved *r, struct vip_combos *v4, struct
 	return all;
 }
 
-// ---- lines --------------------------------------------------------------------------------------
+// ---- buckets ------------------------------------------------------------------------------------
 
 struct vip_line {
 	uint64_t spread;
@@ -221,8 +221,9 @@ static bool spread_lines(struct vip_family *f, uint64_t *state)
 	return true;
 }
 
-// So many lines that one of some seeds gives all room. There is an end: with as many lines as the
-// square of the combinations, half of all seeds do. VIPS_MAX combinations take some thousands.
+// Adds buckets until one of some seeds gives all combinations room. This ends: with as many buckets
+// as the square of the combinations, half of all seeds do. VIPS_MAX combinations take some
+// thousands.
 static void find_lines(struct vip_family *f, uint64_t state)
 {
 	size_t most = f->v6 ? VIPS6 : VIPS4;
