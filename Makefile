@@ -51,7 +51,8 @@ HARDEN_LINK = $(ROOTED) -pie -Wl,-z,relro,-z,now
 # Two folders make the same program: scripts/reproducible.
 FOLDERS = -ffile-prefix-map=$(CURDIR)=. $(if $(filter build,$(O)),,-ffile-prefix-map=$(O)=build)
 ALL_CFLAGS = $(ROOTED) -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) $(HARDEN) -I. -isystem $(O) $(CFLAGS) $(FOLDERS)
-BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra $(WERROR_FLAG) -I. $(FOLDERS) \
+BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra -Wno-unused-parameter \
+	     -Werror=implicit-function-declaration $(WERROR_FLAG) -I. $(FOLDERS) \
 	     -D__TARGET_ARCH_$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(MACHINE))) \
 	     $(ROOTED) -idirafter $(SYSROOT)/usr/include/$(MACHINE)-linux-gnu
 # No map without its checks.

@@ -53,15 +53,8 @@ TABLE_INLINE const __u64 *matrix_row(const struct tables *v, const int matrix, _
 
 /* ---- small fields ---------------------------------------------------------------------------- */
 
-/* Cells of a table; an index is masked with this number less 1 where the caller does not know its
- * bound. */
-#define MATRIX_PORTS  65536 /* by port, network order; one more cell: the packet has no port */
-#define MATRIX_PROTOS 1024
-#define MATRIX_VLANS  4096
-#define MATRIX_IFACES 128
-#define MATRIX_TYPES  65536
-
-/* The number of the row in cell `index` of a table; `name`: M_SPORT … M_ETHERTYPE. */
+/* The number of the row in cell `index` of a table; `name`: M_SPORT and the others of
+ * MATRIX_CELLS. */
 TABLE_INLINE __u32 matrix_cell(const struct tables *v, const int matrix, const int name,
 			       __u64 index)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The compiled policy: ctl/table writes it, the programs read it. Its tables are in
- * common/tables.h; here are the fields of a packet by which they are looked up, the rules, and the
- * read-only data. */
+ * common/tables.h, the fields of a packet by which they are looked up in common/fields.h; here are
+ * the rules and the read-only data. */
 #pragma once
 
 #include <linux/types.h>
 
+#include "common/fields.h"
 #include "common/words.h"
 
 #define POLICY_WORDS_MAX 64 /* words of 64 rules; the summary word has a bit for each */
@@ -16,44 +17,6 @@ typedef __u32 policy_row;
 /* All rules that can match at all: for what a packet does not have and no rule may miss (addresses
  * of a frame that is not IP). */
 #define POLICY_ROW_ALL 1
-
-enum policy_field {
-	FIELD_SOURCE, /* an address */
-	FIELD_DESTINATION,
-	FIELD_SPORT, /* 65536: the packet has no port */
-	FIELD_DPORT,
-	/* fragment * 256 + proto; fragment: 0 none, 1 first, 2 later: only these satisfy the field
-	 * `fragment` */
-	FIELD_PROTO,
-	FIELD_L4,        /* POLICY_L4_*: TCP flags or ICMP type and code */
-	FIELD_VLAN,      /* VID of the outermost tag; 0: untagged or VID 0 */
-	FIELD_IFACE,     /* number of the interface in the policy + 1; 0: it names none */
-	FIELD_ETHERTYPE, /* after all tags */
-	POLICY_FIELDS,
-};
-
-#define POLICY_PORTS      65537
-#define POLICY_NO_PORT    65536
-#define POLICY_PROTOS     (3 * 256)
-#define POLICY_VLANS      4096
-#define POLICY_IFACES     65
-#define POLICY_ETHERTYPES 65536
-
-/* FIELD_L4 is used when some rule has flags or type; where it is not used, neighbour discovery
- * matches no rule. FIELD_ETHERTYPE is used when some rule has it; where not, a frame that is not IP
- * matches no rule. Rules without ethertype have no bit in the rows of ethertypes that are not IP;
- * rules with ethertype have their bit in every row of every other field, except the rows of
- * neighbour discovery.
- *
- * Index into FIELD_L4: TCP flags as in the header; nothing (another protocol, or a later fragment);
- * ICMP and ICMPv6 by type and code; and neighbour discovery (types 133-136, hop limit 255,
- * unfragmented), which satisfies only rules that have `type`. */
-#define POLICY_L4_FLAGS     0
-#define POLICY_L4_NONE      256
-#define POLICY_L4_ICMP      257
-#define POLICY_L4_ICMP6     (POLICY_L4_ICMP + 65536)
-#define POLICY_L4_NEIGHBOUR (POLICY_L4_ICMP6 + 65536) /* + (type - 133) * 256 + code */
-#define POLICY_L4_COUNT     (POLICY_L4_NEIGHBOUR + 4 * 256)
 
 /* Dynamic sets: hash maps of their own, looked up by a constant number. */
 #define POLICY_SETS_MAX 8

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/fields.h"
+
 #define TABLE_INLINE static inline __attribute__((always_inline))
 
 /* Each table begins at a multiple of this: a cache line. */
@@ -66,8 +68,7 @@ enum table_side_constant {
 	TABLE_SIDE_CONSTANTS,
 };
 
-/* The number of values of enum policy_field. */
-#define TABLE_FIELDS 9
+#define TABLE_OF_FIELD(field, ...) M_##field,
 
 /* Constants of a matrix: of the rules, and of the services. */
 enum table_matrix_constant {
@@ -76,17 +77,11 @@ enum table_matrix_constant {
 	M_ROWS,
 	M_ROWS_N,
 	M_ROW_BYTES,
-	M_CELL,  /* bytes of a cell of the fields below: 1, 2 or 4 */
-	M_BASE,  /* table: cells for common combinations of protocol, flags and ethertype */
-	M_SPORT, /* tables by field */
-	M_DPORT,
-	M_PROTO,
-	M_L4,
-	M_VLAN,
-	M_IFACE,
-	M_ETHERTYPE,
-	M_USES, /* by enum policy_field: 1 if it is looked up */
-	M_USES_LAST = M_USES + TABLE_FIELDS - 1,
+	M_CELL, /* bytes of a cell of the fields below: 1, 2 or 4 */
+	M_BASE, /* table: cells for common combinations of protocol, flags and ethertype */
+	MATRIX_CELLS(TABLE_OF_FIELD) /* tables by field */
+	M_USES,                      /* by enum policy_field: 1 if it is looked up */
+	M_USES_LAST = M_USES + POLICY_FIELDS - 1,
 	M_ACTIONS, /* table: struct matrix_action */
 	TABLE_MATRIX_CONSTANTS,
 };

@@ -50,38 +50,65 @@ static __always_inline policy_row port_row(const struct packet *pkt, const int m
 			   has_ports(pkt) ? BOUND(bpf_htons(port), 0xffff) : POLICY_NO_PORT);
 }
 
+static __always_inline policy_row sport_row(const struct packet *pkt, const int matrix)
+{
+	return port_row(pkt, matrix, M_SPORT, pkt->sport);
+}
+
+static __always_inline policy_row dport_row(const struct packet *pkt, const int matrix)
+{
+	return port_row(pkt, matrix, M_DPORT, pkt->dport);
+}
+
+static __always_inline policy_row proto_row(const struct packet *pkt, const int matrix)
+{
+	__u64 index = pkt->fragment * 256 + pkt->proto;
+
+	return matrix_cell(NULL, matrix, M_PROTO, BOUND(index, ROOM_PROTO - 1));
+}
+
+static __always_inline policy_row l4_row(const struct packet *pkt, const int matrix)
+{
+	/* In one register, whose bound is followed. */
+	__u64 index = BOUND(l4_index(pkt), 0x3ffff);
+
+	return index < ROOM_L4 ? matrix_cell(NULL, matrix, M_L4, index) : 0;
+}
+
+static __always_inline policy_row vlan_row(const struct packet *pkt, const int matrix)
+{
+	return matrix_cell(NULL, matrix, M_VLAN, BOUND(pkt->vlan, ROOM_VLAN - 1));
+}
+
+static __always_inline policy_row iface_row(const struct packet *pkt, const int matrix)
+{
+	return matrix_cell(NULL, matrix, M_IFACE, BOUND(pkt->iface, ROOM_IFACE - 1));
+}
+
+static __always_inline policy_row ethertype_row(const struct packet *pkt, const int matrix)
+{
+	return matrix_cell(NULL, matrix, M_ETHERTYPE, BOUND(pkt->ethertype, ROOM_ETHERTYPE - 1));
+}
+
 /* field is a constant: only its case is left. */
 static __always_inline policy_row field_row(struct packet *pkt, const int matrix, const int field)
 {
-	__u64 index;
-
+#define SIDE_ROW(field)     \
+	case FIELD_##field: \
+		return address_row(pkt, SIDE_##field);
+#define CELL_ROW(field, room, row, ...) \
+	case FIELD_##field:             \
+		return row(pkt, matrix);
 	switch (field) {
-	case FIELD_SOURCE:
-		return address_row(pkt, SIDE_SOURCE);
-	case FIELD_DESTINATION:
-		return address_row(pkt, SIDE_DESTINATION);
-	case FIELD_SPORT:
-		return port_row(pkt, matrix, M_SPORT, pkt->sport);
-	case FIELD_DPORT:
-		return port_row(pkt, matrix, M_DPORT, pkt->dport);
-	case FIELD_PROTO:
-		index = pkt->fragment * 256 + pkt->proto;
-		return matrix_cell(NULL, matrix, M_PROTO, BOUND(index, MATRIX_PROTOS - 1));
-	case FIELD_L4:
-		index = BOUND(l4_index(pkt),
-			      0x3ffff); /* in one register, whose bound is followed */
-		return index < POLICY_L4_COUNT ? matrix_cell(NULL, matrix, M_L4, index) : 0;
-	case FIELD_VLAN:
-		return matrix_cell(NULL, matrix, M_VLAN, BOUND(pkt->vlan, MATRIX_VLANS - 1));
-	case FIELD_IFACE:
-		return matrix_cell(NULL, matrix, M_IFACE, BOUND(pkt->iface, MATRIX_IFACES - 1));
-	default:
-		return matrix_cell(NULL, matrix, M_ETHERTYPE,
-				   BOUND(pkt->ethertype, MATRIX_TYPES - 1));
+		MATRIX_SIDES(SIDE_ROW)
+		MATRIX_CELLS(CELL_ROW)
 	}
+	return 0;
+#undef SIDE_ROW
+#undef CELL_ROW
 }
 
-/* Can any rule match this packet at all? (common/policy.h, FIELD_L4 and FIELD_ETHERTYPE.) */
+/* Can any rule match this packet at all? (common/fields.h, FIELD_L4 and FIELD_ETHERTYPE.) */
 static __always_inline bool matchable(const struct packet *pkt)
 {
 	if (!policy_holds(pkt))
@@ -104,12 +131,10 @@ static __always_inline bool fill_field(struct packet *pkt, struct matrix *m, con
 /* False when a look-up fails that cannot. */
 static __always_inline bool matrix_fill(struct packet *pkt, struct matrix *m)
 {
+#define FILL_FIELD(field, ...) &&fill_field(pkt, m, FIELD_##field)
 	m->word = ~0ull;
-	return fill_field(pkt, m, FIELD_SOURCE) && fill_field(pkt, m, FIELD_DESTINATION) &&
-	       fill_field(pkt, m, FIELD_SPORT) && fill_field(pkt, m, FIELD_DPORT) &&
-	       fill_field(pkt, m, FIELD_PROTO) && fill_field(pkt, m, FIELD_L4) &&
-	       fill_field(pkt, m, FIELD_VLAN) && fill_field(pkt, m, FIELD_IFACE) &&
-	       fill_field(pkt, m, FIELD_ETHERTYPE);
+	return true MATRIX_FIELDS(FILL_FIELD);
+#undef FILL_FIELD
 }
 
 /* Bits of the rules first … last - 1 in word w, which has some of them. The end without a branch,

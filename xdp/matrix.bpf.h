@@ -38,15 +38,10 @@ static __always_inline __u64 matrix_and(const struct matrix *m, const int field,
  * number of a marker must be a constant before loops are unrolled. */
 static __always_inline __u64 matrix_word(const struct matrix *m, __u32 place)
 {
+#define AND_FIELD(field, ...) word = matrix_and(m, FIELD_##field, place, word);
 	__u64 word = ~0ull;
 
-	word = matrix_and(m, FIELD_SOURCE, place, word);
-	word = matrix_and(m, FIELD_DESTINATION, place, word);
-	word = matrix_and(m, FIELD_SPORT, place, word);
-	word = matrix_and(m, FIELD_DPORT, place, word);
-	word = matrix_and(m, FIELD_PROTO, place, word);
-	word = matrix_and(m, FIELD_L4, place, word);
-	word = matrix_and(m, FIELD_VLAN, place, word);
-	word = matrix_and(m, FIELD_IFACE, place, word);
-	return matrix_and(m, FIELD_ETHERTYPE, place, word);
+	MATRIX_FIELDS(AND_FIELD)
+	return word;
+#undef AND_FIELD
 }

@@ -6,6 +6,47 @@
 #include "xdp/classify.bpf.h"
 #include "xdp/short-read.bpf.h"
 
+/* ---- the cells of a common packet ------------------------------------------------------------ */
+
+static __always_inline __u64 sport_cell(const struct view v, const int family,
+					const struct arrival p)
+{
+	return port_of(v, family, 0);
+}
+
+static __always_inline __u64 dport_cell(const struct view v, const int family,
+					const struct arrival p)
+{
+	return port_of(v, family, 2);
+}
+
+/* Type and code of ICMP are not in the base. */
+static __always_inline __u64 icmp_cell(const struct view v, const int family,
+				       const struct arrival p)
+{
+	return (family == 4 ? POLICY_L4_ICMP : POLICY_L4_ICMP6) + BOUND(icmp_of(v, family), 0xffff);
+}
+
+static __always_inline __u64 vlan_cell(const struct view v, const int family,
+				       const struct arrival p)
+{
+	return BOUND(p.vlan, ROOM_VLAN - 1);
+}
+
+static __always_inline __u64 iface_cell(const struct view v, const int family,
+					const struct arrival p)
+{
+	return BOUND(p.class, ROOM_IFACE - 1);
+}
+
+/* Of a field that has APART_NONE: no such cell is looked up. */
+static __always_inline __u64 in_base(const struct view v, const int family, const struct arrival p)
+{
+	return 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
 static __always_inline bool uses(const int field)
 {
 	return matrix_uses(NULL, MATRIX_RULES, field);
@@ -17,9 +58,28 @@ static __always_inline bool add_cell(struct matrix *m, const int field, const in
 	return matrix_add(m, MATRIX_RULES, field, matrix_cell(NULL, MATRIX_RULES, name, index));
 }
 
+/* All fields in the order of their look-ups: addresses, which need most registers, are the last. */
+#define COMMON_FIELDS(CELL, SIDE) MATRIX_OTHERS(CELL) MATRIX_PORTS(CELL) MATRIX_SIDES(SIDE)
+
+/* Do rules look at a field that the base does not have of all packets? A marker that is tested
+ * costs an instruction even if nothing follows. */
+static __always_inline bool uses_cells(const int field, const enum matrix_apart apart)
+{
+	return apart != APART_NONE && uses(field);
+}
+
+/* Has the packet a cell in the table of a field? Else the base has the field. */
+static __always_inline bool is_apart(const enum matrix_apart apart, const struct view v)
+{
+	return apart == APART_ALL || (apart == APART_ICMP && is_icmp_view(v));
+}
+
 /* Protocol, flags and ethertype at once: the fields that are in it have no rows of their own. */
 static __always_inline bool add_base(struct matrix *m, const struct view v, const int family)
 {
+#define ADD_BASE(field, room, row_of, cell, apart) \
+	if (apart != APART_ALL)                    \
+		m->row[FIELD_##field] = row;
 	const __u8 *at = TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_BASE));
 	__u64 index = BOUND(v.base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0);
 	const __u64 *row;
@@ -29,19 +89,9 @@ static __always_inline bool add_base(struct matrix *m, const struct view v, cons
 		return true;
 	}
 	row = matrix_row(NULL, MATRIX_RULES, ((const __u32 *)at)[index]);
-	m->row[FIELD_PROTO] = m->row[FIELD_L4] = m->row[FIELD_ETHERTYPE] = row;
+	MATRIX_CELLS(ADD_BASE)
 	return row != NULL;
-}
-
-/* Type and code of ICMP are not in the base. */
-static __always_inline __u64 icmp_cell(const struct view v, const int family)
-{
-	return (family == 4 ? POLICY_L4_ICMP : POLICY_L4_ICMP6) + BOUND(icmp_of(v, family), 0xffff);
-}
-
-static __always_inline bool add_icmp(struct matrix *m, const struct view v, const int family)
-{
-	return !is_icmp_view(v) || add_cell(m, FIELD_L4, M_L4, icmp_cell(v, family));
+#undef ADD_BASE
 }
 
 /* A row that is a constant and one that is not would be two states at the words. */
@@ -58,29 +108,28 @@ static __always_inline bool add_address(struct matrix *m, const struct view v, c
 static __always_inline bool add_all(struct matrix *m, const struct view v, const int family,
 				    const struct arrival p)
 {
-	return add_base(m, v, family) && (!uses(FIELD_L4) || add_icmp(m, v, family)) &&
-	       (!uses(FIELD_VLAN) ||
-		add_cell(m, FIELD_VLAN, M_VLAN, BOUND(p.vlan, MATRIX_VLANS - 1))) &&
-	       (!uses(FIELD_IFACE) ||
-		add_cell(m, FIELD_IFACE, M_IFACE, BOUND(p.class, MATRIX_IFACES - 1))) &&
-	       (!uses(FIELD_SPORT) || add_cell(m, FIELD_SPORT, M_SPORT, sport_of(v, family))) &&
-	       (!uses(FIELD_DPORT) || add_cell(m, FIELD_DPORT, M_DPORT, dport_of(v, family))) &&
-	       (!uses(FIELD_SOURCE) || add_address(m, v, family, SIDE_SOURCE)) &&
-	       (!uses(FIELD_DESTINATION) || add_address(m, v, family, SIDE_DESTINATION));
+#define ADD_CELL(field, room, row, cell, apart)                        \
+	&&(!uses_cells(FIELD_##field, apart) || !is_apart(apart, v) || \
+	   add_cell(m, FIELD_##field, M_##field, cell(v, family, p)))
+#define ADD_SIDE(field) &&(!uses(FIELD_##field) || add_address(m, v, family, SIDE_##field))
+	return add_base(m, v, family) COMMON_FIELDS(ADD_CELL, ADD_SIDE);
+#undef ADD_CELL
+#undef ADD_SIDE
 }
 
 /* The AND in word `place`. The fields of the base have its row, but type and code of ICMP. */
 static __always_inline __u64 word_at(const struct matrix *m, __u32 place)
 {
+#define AND_CELL(field, room, row, cell, apart) \
+	if (apart != APART_NONE)                \
+		word = matrix_and(m, FIELD_##field, place, word);
+#define AND_SIDE(field) word = matrix_and(m, FIELD_##field, place, word);
 	__u64 word = m->row[FIELD_PROTO][place];
 
-	word = matrix_and(m, FIELD_L4, place, word);
-	word = matrix_and(m, FIELD_VLAN, place, word);
-	word = matrix_and(m, FIELD_IFACE, place, word);
-	word = matrix_and(m, FIELD_SPORT, place, word);
-	word = matrix_and(m, FIELD_DPORT, place, word);
-	word = matrix_and(m, FIELD_SOURCE, place, word);
-	return matrix_and(m, FIELD_DESTINATION, place, word);
+	COMMON_FIELDS(AND_CELL, AND_SIDE)
+	return word;
+#undef AND_CELL
+#undef AND_SIDE
 }
 
 /* word & bits, in the register of `word`. */
@@ -111,24 +160,19 @@ static __always_inline void and_row(const struct matrix *m, const int field, __u
 /* The words from `place` on. A field at a time, so that they stay in registers. */
 static __always_inline struct and_block block_at(const struct matrix *m, __u32 place)
 {
+#define AND_CELL(field, room, row, cell, apart) \
+	if (uses_cells(FIELD_##field, apart))   \
+		and_row(m, FIELD_##field, place, &b);
+#define AND_SIDE(field)          \
+	if (uses(FIELD_##field)) \
+		and_row(m, FIELD_##field, place, &b);
 	const __u64 *base = m->row[FIELD_PROTO] + place;
 	struct and_block b = {{base[0], base[1], base[2], base[3]}};
 
-	if (uses(FIELD_L4))
-		and_row(m, FIELD_L4, place, &b);
-	if (uses(FIELD_VLAN))
-		and_row(m, FIELD_VLAN, place, &b);
-	if (uses(FIELD_IFACE))
-		and_row(m, FIELD_IFACE, place, &b);
-	if (uses(FIELD_SPORT))
-		and_row(m, FIELD_SPORT, place, &b);
-	if (uses(FIELD_DPORT))
-		and_row(m, FIELD_DPORT, place, &b);
-	if (uses(FIELD_SOURCE))
-		and_row(m, FIELD_SOURCE, place, &b);
-	if (uses(FIELD_DESTINATION))
-		and_row(m, FIELD_DESTINATION, place, &b);
+	COMMON_FIELDS(AND_CELL, AND_SIDE)
 	return b;
+#undef AND_CELL
+#undef AND_SIDE
 }
 
 /* A word of the AND that is not 0, and its number. */
@@ -309,24 +353,19 @@ static __always_inline __u64 small_side(const struct view v, const int family, c
 static __always_inline __u64 small_word(const struct view v, const int family,
 					const struct arrival p)
 {
+#define AND_CELL(field, room, row, cell, apart)                     \
+	if (uses_cells(FIELD_##field, apart) && is_apart(apart, v)) \
+		word = and_bits(word, small_cell(M_##field, cell(v, family, p)));
+#define AND_SIDE(field)          \
+	if (uses(FIELD_##field)) \
+		word = and_bits(word, small_side(v, family, SIDE_##field, p.balances));
 	const __u64 *base = (const void *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_BASE));
 	__u64 word = base[BOUND(v.base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0)];
 
-	if (uses(FIELD_L4) && is_icmp_view(v))
-		word = and_bits(word, small_cell(M_L4, icmp_cell(v, family)));
-	if (uses(FIELD_VLAN))
-		word = and_bits(word, small_cell(M_VLAN, BOUND(p.vlan, MATRIX_VLANS - 1)));
-	if (uses(FIELD_IFACE))
-		word = and_bits(word, small_cell(M_IFACE, BOUND(p.class, MATRIX_IFACES - 1)));
-	if (uses(FIELD_SPORT))
-		word = and_bits(word, small_cell(M_SPORT, sport_of(v, family)));
-	if (uses(FIELD_DPORT))
-		word = and_bits(word, small_cell(M_DPORT, dport_of(v, family)));
-	if (uses(FIELD_SOURCE))
-		word = and_bits(word, small_side(v, family, SIDE_SOURCE, p.balances));
-	if (uses(FIELD_DESTINATION))
-		word = and_bits(word, small_side(v, family, SIDE_DESTINATION, p.balances));
+	COMMON_FIELDS(AND_CELL, AND_SIDE)
 	return word;
+#undef AND_CELL
+#undef AND_SIDE
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */

@@ -162,16 +162,6 @@ static __always_inline __u64 port_of(const struct view v, const int family, cons
 	return *(const volatile __be16 *)(v.ip + header_of(family) + offset);
 }
 
-static __always_inline __u64 sport_of(const struct view v, const int family)
-{
-	return port_of(v, family, 0);
-}
-
-static __always_inline __u64 dport_of(const struct view v, const int family)
-{
-	return port_of(v, family, 2);
-}
-
 /* Type and code. */
 static __always_inline __u64 icmp_of(const struct view v, const int family)
 {

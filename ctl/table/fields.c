@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "common/matrix.h"
+
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_IPV6 0x86dd
 #define NEIGHBOUR_TYPE 133 // the first of four
@@ -158,7 +160,7 @@ static bool build_ethertypes(struct fields_builder *b, enum policy_field field, 
 			edges_add(b, ETHERTYPE_IPV6, ETHERTYPE_IPV6, i);
 		}
 	}
-	return edges_sweep(b, &row, to, POLICY_ETHERTYPES);
+	return edges_sweep(b, &row, to, ROOM_ETHERTYPE);
 }
 
 // ---- value by value -----------------------------------------------------------------------------
@@ -264,13 +266,43 @@ static bool build_proto(struct fields_builder *b, enum policy_field field, __u32
 
 static bool build_vlan(struct fields_builder *b, enum policy_field field, __u32 *to)
 {
-	return build_ranges(b, field, to, POLICY_VLANS);
+	return build_ranges(b, field, to, ROOM_VLAN);
 }
 
 static bool build_iface(struct fields_builder *b, enum policy_field field, __u32 *to)
 {
 	return build_values(b, field, satisfies_iface, to, POLICY_IFACES);
 }
+
+// ---- common packets -----------------------------------------------------------------------------
+
+static int base_proto(int family, uint32_t cell)
+{
+	if (cell < BASE_UDP)
+		return PROTO_TCP;
+	if (cell == BASE_UDP)
+		return PROTO_UDP;
+	return family == 4 ? PROTO_ICMP : PROTO_ICMP6;
+}
+
+static int base_l4(int family, uint32_t cell)
+{
+	if (cell < BASE_UDP)
+		return POLICY_L4_FLAGS + (int)cell;
+	return cell == BASE_UDP ? POLICY_L4_NONE : -1;
+}
+
+static int base_ethertype(int family, uint32_t cell)
+{
+	return family == 4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6;
+}
+
+int fields_base(enum policy_field field, int family, uint32_t cell)
+{
+	return matrix_fields[field].base ? matrix_fields[field].base(family, cell) : -1;
+}
+
+// ---- the table ----------------------------------------------------------------------------------
 
 const struct matrix_field matrix_fields[POLICY_FIELDS] = {
 	[FIELD_SOURCE] = {.name = "source", .rule = {AST_FROM}, .n = 1},
@@ -289,6 +321,7 @@ const struct matrix_field matrix_fields[POLICY_FIELDS] = {
 			 .rule = {AST_PROTO, AST_FRAGMENT},
 			 .n = 2,
 			 .build = build_proto,
+			 .base = base_proto,
 			 .parts = {{"whole", 256},
 				   {"first fragment", 256},
 				   {"later fragment", 256}}},
@@ -296,6 +329,7 @@ const struct matrix_field matrix_fields[POLICY_FIELDS] = {
 		      .rule = {AST_FLAGS, AST_TYPE},
 		      .n = 2,
 		      .build = build_l4,
+		      .base = base_l4,
 		      .parts = {{"flags", 256, 2},
 				{.size = 1},
 				{"icmp type and code", 65536, 4},
@@ -306,7 +340,7 @@ const struct matrix_field matrix_fields[POLICY_FIELDS] = {
 			.n = 1,
 			.frame = true,
 			.build = build_vlan,
-			.parts = {{"", POLICY_VLANS}}},
+			.parts = {{"", ROOM_VLAN}}},
 	[FIELD_IFACE] = {.name = "iface",
 			 .rule = {AST_ON},
 			 .n = 1,
@@ -318,7 +352,8 @@ const struct matrix_field matrix_fields[POLICY_FIELDS] = {
 			     .n = 1,
 			     .frame = true,
 			     .build = build_ethertypes,
-			     .parts = {{"", POLICY_ETHERTYPES, 4}}},
+			     .base = base_ethertype,
+			     .parts = {{"", ROOM_ETHERTYPE, 4}}},
 };
 _Static_assert(POLICY_L4_NONE == 256 && POLICY_L4_COUNT == 257 + 2 * 65536 + NEIGHBOURS * 256,
 	       "parts of FIELD_L4");

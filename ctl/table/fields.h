@@ -17,6 +17,9 @@ struct matrix_field {
 	bool frame; // frames that are not IP have it too
 	// Fills the table of a field; addresses have other tables instead (table4.h, table6.h).
 	bool (*build)(struct fields_builder *b, enum policy_field field, __u32 *to);
+	// The index of the common packets in a cell of M_BASE, by family and enum matrix_base; -1:
+	// they have cells of their own. Of fields that have not APART_ALL (common/fields.h).
+	int (*base)(int family, uint32_t cell);
 	// The table is made of parts. Without a name: the element for packets without the field.
 	struct matrix_part {
 		const char *name;
@@ -39,6 +42,9 @@ struct field_rows {
 
 // The number of values of a field; 0: addresses.
 size_t fields_size(enum policy_field field);
+
+// matrix_fields[].base; -1 for a field without it.
+int fields_base(enum policy_field field, int family, uint32_t cell);
 
 // Decides ret->use for all fields, which needs no tables.
 void fields_use(const struct resolved *r, struct field_rows *ret);

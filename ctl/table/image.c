@@ -46,12 +46,9 @@ size_t image_bytes(const struct image *i)
 policy_row image_field_row(const struct image *i, enum table_matrix matrix, enum policy_field field,
 			   uint32_t value)
 {
-	static const int names[] = {
-		[FIELD_SPORT] = M_SPORT,         [FIELD_DPORT] = M_DPORT,
-		[FIELD_PROTO] = M_PROTO,         [FIELD_L4] = M_L4,
-		[FIELD_VLAN] = M_VLAN,           [FIELD_IFACE] = M_IFACE,
-		[FIELD_ETHERTYPE] = M_ETHERTYPE,
-	};
+#define TABLE_NAME(field, ...) [FIELD_##field] = M_##field,
+	static const int names[] = {MATRIX_CELLS(TABLE_NAME)};
+#undef TABLE_NAME
 
 	if ((field == FIELD_SPORT || field == FIELD_DPORT) && value != POLICY_NO_PORT)
 		value = htons((uint16_t)value);

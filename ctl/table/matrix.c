@@ -16,10 +16,8 @@
 #include "ctl/table/table4.h"
 #include "ctl/table/table6.h"
 
-#define ROWS_BYTES     (128ull << 20)
-#define WORST_SETS     3 // named when there are too many rows
-#define ETHERTYPE_IPV4 0x0800
-#define ETHERTYPE_IPV6 0x86dd
+#define ROWS_BYTES (128ull << 20)
+#define WORST_SETS 3 // named when there are too many rows
 
 struct matrix_build {
 	const struct resolved *in;
@@ -147,30 +145,19 @@ static policy_row field_row(const struct matrix_build *b, enum policy_field fiel
 				    : POLICY_ROW_ALL;
 }
 
-// The rows whose AND a cell of M_BASE has.
-static void base_rows(const struct matrix_build *b, int family, uint32_t cell, policy_row ret[4])
-{
-	uint32_t proto = cell < BASE_UDP    ? PROTO_TCP
-			 : cell == BASE_UDP ? PROTO_UDP
-			 : family == 4      ? PROTO_ICMP
-					    : PROTO_ICMP6;
-
-	ret[0] = POLICY_ROW_ALL;
-	ret[1] = field_row(b, FIELD_PROTO, proto);
-	ret[2] = field_row(b, FIELD_ETHERTYPE, family == 4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
-	ret[3] = cell < BASE_UDP    ? field_row(b, FIELD_L4, POLICY_L4_FLAGS + cell)
-		 : cell == BASE_UDP ? field_row(b, FIELD_L4, POLICY_L4_NONE)
-				    : POLICY_ROW_ALL;
-}
-
+// The AND of the rows that a cell of M_BASE has.
 static uint64_t base_word(const struct matrix_build *b, int family, uint32_t cell, uint32_t word)
 {
-	uint64_t bits = ~0ull;
-	policy_row rows[4];
+	uint64_t bits = rows_word(&b->rows, POLICY_ROW_ALL, word);
 
-	base_rows(b, family, cell, rows);
-	for (int i = 0; i < 4; i++)
-		bits &= rows_word(&b->rows, rows[i], word);
+	for (int field = FIELD_SPORT; field < POLICY_FIELDS; field++) {
+		int index = fields_base((enum policy_field)field, family, cell);
+
+		if (index >= 0)
+			bits &= rows_word(&b->rows,
+					  field_row(b, (enum policy_field)field, (size_t)index),
+					  word);
+	}
 	return bits;
 }
 
@@ -258,9 +245,11 @@ static bool is_port(enum policy_field field)
 // Where the datapath looks for an index: ports are in network order.
 static size_t cell_place(enum policy_field field, size_t index)
 {
-	return is_port(field) && index < MATRIX_PORTS ? __builtin_bswap16((uint16_t)index) : index;
+	return is_port(field) && index < POLICY_NO_PORT ? __builtin_bswap16((uint16_t)index)
+							: index;
 }
 
+// room: cells that an index can reach.
 static void put_field(struct matrix_build *b, enum policy_field field, int name, size_t room)
 {
 	size_t n = fields_size(field), offset;
@@ -276,25 +265,12 @@ static void put_field(struct matrix_build *b, enum policy_field field, int name,
 
 static void put_fields(struct matrix_build *b)
 {
-	static const struct {
-		enum policy_field field;
-		int name;
-		size_t room; // cells that an index can reach
-	} tables[] = {
-		{FIELD_SPORT, M_SPORT, MATRIX_PORTS + 1},
-		{FIELD_DPORT, M_DPORT, MATRIX_PORTS + 1},
-		{FIELD_PROTO, M_PROTO, MATRIX_PROTOS},
-		{FIELD_L4, M_L4, POLICY_L4_COUNT},
-		{FIELD_VLAN, M_VLAN, MATRIX_VLANS},
-		{FIELD_IFACE, M_IFACE, MATRIX_IFACES},
-		{FIELD_ETHERTYPE, M_ETHERTYPE, MATRIX_TYPES},
-	};
-
 	for (int field = 0; field < POLICY_FIELDS; field++)
 		put_number(b, M_USES + field, b->fields.use[field]);
 	put_number(b, M_CELL, cell_bytes(b));
-	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
-		put_field(b, tables[i].field, tables[i].name, tables[i].room);
+#define PUT_FIELD(field, ...) put_field(b, FIELD_##field, M_##field, ROOM_##field);
+	MATRIX_CELLS(PUT_FIELD)
+#undef PUT_FIELD
 }
 
 // Cells of words or of row numbers; the cells of IPv6 are MATRIX_BASES later.

@@ -54,7 +54,7 @@ static inline bool image_looks_up(const struct matrix_built *m, const struct ima
 	return m->use[field] && (p->family || matrix_fields[field].frame);
 }
 
-// common/policy.h, FIELD_L4 and FIELD_ETHERTYPE.
+// common/fields.h, FIELD_L4 and FIELD_ETHERTYPE.
 static inline bool image_matchable(const struct matrix_built *m, const struct image_packet *p)
 {
 	if (p->family && p->index[FIELD_L4] >= POLICY_L4_NEIGHBOUR)

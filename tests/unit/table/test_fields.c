@@ -2,6 +2,7 @@
 // Unit tests of ctl/table/fields.c: every entry of every table against what the rules say.
 #include "tests/unit/table/random.h"
 
+#include "common/matrix.h"
 #include "ctl/table/fields.h"
 
 static bool satisfies_l4(const struct resolved_rule *rule, uint32_t index)
@@ -158,6 +159,28 @@ static void test_use(void **state)
 	made_free(&m);
 }
 
+// The base has what the short way does not look up, and no more; a table has room for its field.
+static void check_lists(int field, size_t room, enum matrix_apart apart)
+{
+	const struct matrix_field *f = &matrix_fields[field];
+
+	assert_true(fields_size((enum policy_field)field) <= room);
+	assert_int_equal(!f->base, apart == APART_ALL);
+	for (int family = 4; f->base && family <= 6; family += 2) {
+		for (uint32_t cell = 0; cell < BASE_ICMP; cell++)
+			assert_in_range(f->base(family, cell), 0, room - 1);
+		assert_int_equal(f->base(family, BASE_ICMP) < 0, apart == APART_ICMP);
+	}
+}
+
+static void test_lists(void **state)
+{
+	(void)state;
+#define CHECK_FIELD(field, room, row, cell, apart) check_lists(FIELD_##field, room, apart);
+	MATRIX_CELLS(CHECK_FIELD)
+#undef CHECK_FIELD
+}
+
 // Twice the rows: 4096 rules with one port each; the table is still made in one sweep.
 static void test_many_ports(void **state)
 {
@@ -203,9 +226,8 @@ static void test_no_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_entry),
-		cmocka_unit_test(test_use),
-		cmocka_unit_test(test_many_ports),
+		cmocka_unit_test(test_every_entry), cmocka_unit_test(test_use),
+		cmocka_unit_test(test_lists),       cmocka_unit_test(test_many_ports),
 		cmocka_unit_test(test_no_room),
 	};
 
