@@ -37,7 +37,7 @@ _Noreturn static void die(int code, const char *what)
 
 // From the text to the kernel
 
-static void compile_text(struct candidate *c, const char *policy)
+void balance_rig_compile(struct candidate *c, const char *policy)
 {
 	size_t len = strlen(policy);
 	CLEANUP_FD int fd = memfd_create("policy", MFD_CLOEXEC);
@@ -143,7 +143,7 @@ struct balance_rig *balance_rig_new(struct rig *rig, const char *policy)
 
 	b->rig = rig;
 	b->c = candidate_new(&no_names, NULL);
-	compile_text(b->c, policy);
+	balance_rig_compile(b->c, policy);
 	load(b);
 	link_devices(b);
 	map_backends(b);

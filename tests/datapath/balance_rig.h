@@ -31,6 +31,8 @@ struct balance_rig {
 	struct answer_key awaited;                 // by balance_rig_await
 };
 
+// Compiles a policy. Prints its errors and exits if it is refused.
+void balance_rig_compile(struct candidate *c, const char *policy);
 // Loads the policy and makes it the active one of the rig, whose frames arrive on RIG_IFACE from
 // now on. Exits if it is refused.
 struct balance_rig *balance_rig_new(struct rig *rig, const char *policy);

@@ -191,8 +191,10 @@ static int run_all(const char *only, const char *cases, bool as_here)
 	struct tally tally = {0};
 
 	enter_own_namespace();
-	if (!rig_is_general_only())
+	if (!rig_is_general_only()) {
 		suite_run(program_tests, only, &tally);
+		suite_run(field_tests, only, &tally);
+	}
 	run_once(only, cases, &tally);
 	run_reordering(only, as_here ? NULL : cases, &tally);
 	if (tally.skipped)
