@@ -366,6 +366,18 @@ static int find_again(struct context *ctx, const struct args *args, struct apply
 				&o->n_ifaces, err);
 }
 
+// --as: the text of one file, applied as the text of another, where the file will be.
+static int read_paths(const struct args *args, struct apply_options *o, struct err *err)
+{
+	const char *as = args_value(args, "as");
+
+	if (as && (!*as || !strcmp(as, "-")))
+		return err_input(err, "--as needs the path of a file");
+	o->path = as ? as : args->words.at[0];
+	o->staged = as ? args->words.at[0] : NULL;
+	return 0;
+}
+
 static int run_apply(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP(request_free) struct apply_request r = {0};
@@ -374,10 +386,13 @@ static int run_apply(struct context *ctx, const struct args *args, struct err *e
 
 	if (code)
 		return code;
+	if (again && args_has(args, "as"))
+		return err_input(err, "--again cannot be combined with --as");
 	if ((code = read_request(ctx, args, &r, err)))
 		return code;
-	r.options.path = again ? NULL : args->words.at[0];
 	if (again && (code = find_again(ctx, args, &r, err)))
+		return code;
+	if (!again && (code = read_paths(args, &r.options, err)))
 		return code;
 	r.options.offline = args_has(args, "offline");
 	r.options.unattended = args_has(args, "unattended") && !r.options.force;
@@ -484,6 +499,9 @@ static int run_rollback(struct context *ctx, const struct args *args, struct err
 static const struct args_option apply_options[] = {
 	OPTION_APPLY,
 	OPTION_OFFLINE,
+	{.name = "as",
+	 .arg = "PATH",
+	 .help = "record PATH as the policy file: FILE is a copy that will become it"},
 	{.name = "again", .help = "apply the policy in effect again, with its present feeds"},
 	{.name = "unattended",
 	 .help = "refuse a policy that has lost most of the accepted one, as weir run does"},

@@ -442,6 +442,8 @@ static int compile(struct candidate *c, const struct apply_options *o,
 	int code;
 
 	c->environment.instance = o->instance;
+	c->environment.staged = o->staged;
+	c->environment.staged_as = o->path;
 	c->environment.offline = o->offline;
 	c->environment.force = o->force;
 	c->environment.dns = o->dns;

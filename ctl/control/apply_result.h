@@ -17,6 +17,7 @@
 struct apply_options {
 	const char *instance, *command; // command: recorded as the owner of the lock
 	const char *path;               // of the policy; NULL: `revision`
+	const char *staged;             // the file that has its text; NULL: path
 	const char *revision;           // an accepted one to go back to
 	const char *const *ifaces;      // -i
 	size_t n_ifaces;

@@ -77,6 +77,8 @@ static int read_anywhere(struct environment *w, const char *path, size_t max, ch
 		return environment_read_fetched(w, path, ret_text, ret_len, err);
 	if (w->again)
 		return read_record((void *)w->last, path, max, ret_text, ret_len, err);
+	if (w->staged && !strcmp(path, w->staged_as))
+		path = w->staged;
 	return file_read(path, max, ret_text, ret_len, err);
 }
 

@@ -78,6 +78,8 @@ struct environment {
 	bool force;   // a feed may shrink
 	bool again;   // files come from `last`, which is the policy in effect; feeds do not
 	bool overlap; // addresses of `last` that are in no answer any more stay for a grace time
+	const char *staged; // the file that has the text of the policy file; NULL: that file itself
+	const char *staged_as;          // path of the policy file
 	const struct environment *last; // last good answers (names that fail now), may be NULL
 	bool replay;                    // answers come from the record only
 	// of the record whose files are read when they are asked for; NULL: all are read

@@ -51,6 +51,9 @@ def test_twice_and_another_policy(pair, on, play):
     assert play.target.read_text() == FIRST and pair.passes(udp(9999), udp(8888)) == [False, True]
     status = on.json("status")
     assert status["trial_ms_left"] == 0
+    assert status["path"] == str(play.target)
+    assert {revision["path"] for revision in on.json("history")["revisions"]} == {str(play.target)}
+    assert all(".staged" not in on(command).stdout for command in ("status", "history", "metrics"))
     second, _ = play()
     assert (second["changed"], second["failed"]) == (0, 0)
     assert on.json("status")["revision"] == status["revision"]

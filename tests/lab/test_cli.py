@@ -22,7 +22,7 @@ OPTIONS = {
     "batch": {"file", "each", "dry-run"}, "refresh": {"file", "list", "entries", "policy", "places"} | NAMES,
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"}, "restore": NAMES,
     "forget": {"policy", "entries", "all", "agent", "dry-run"},
-    "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"offline", "again", "unattended"}, "confirm": set(), "rollback": SWITCH,
+    "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"as", "offline", "again", "unattended"}, "confirm": set(), "rollback": SWITCH,
     "diff": {"revision", "offline"} | NAMES, "show": {"all"}, "history": {"wide"},
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
@@ -372,7 +372,7 @@ def described_options(command):
 
 @pytest.mark.parametrize("command", OPTIONS)
 def test_every_option_is_described(command):
-    left = {"offline", "again", "unattended"} if command == "rollback" else set()
+    left = {"as", "offline", "again", "unattended"} if command == "rollback" else set()
     assert described_options(command) - left == OPTIONS[command]
 
 

@@ -125,6 +125,27 @@ def test_hidden_tags_refuse_a_policy_with_vlan(pair, on, apply):
         pair.link("del", "v1")
 
 
+def test_the_text_of_one_file_as_the_text_of_another(pair, on, tmp_path):
+    """--as: what the policy names lies beside the file that it will be, and the next apply of this one changes nothing."""
+    staged, target = tmp_path / "new", tmp_path / "etc" / "edge.weir"
+    target.parent.mkdir()
+    (target.parent / "hosts.txt").write_text(f"{SOURCE4}\n")
+    staged.write_text('interface near0\nset hosts { file "hosts.txt" }\ndrop from @hosts\n')
+    assert f"applied {target}" in on("apply", staged, "--as", target).stdout
+    assert pair.passes(udp(9)) == [False]
+    assert on.json("status")["path"] == str(target) and not target.exists()
+    target.write_text(staged.read_text())
+    assert not on.json("apply", target)["changed"]
+    assert not on.json("apply", staged, "--as", target)["changed"]
+    staged.write_text("interface near0\nnonsense\n")
+    refused = on("apply", staged, "--as", target, check=False)
+    assert refused.returncode == 1 and f"{target}:2:" in refused.stderr
+    for wrong in ["apply", staged, "--as", "-"], ["apply", "--again", "--as", target]:
+        refused = on(*wrong, check=False)
+        assert refused.returncode == 1 and "--as" in refused.stderr
+    assert on.json("apply", target)["changed"] is False
+
+
 # History.
 
 
