@@ -88,6 +88,21 @@ def ask(*words):
     return json.loads(subprocess.run([WEIR, "-j", "help", *words], check=True, stdout=subprocess.PIPE).stdout)
 
 
+NAMES = """#!/bin/sh
+case "$*" in
+'-n edge metrics')
+	echo '# TYPE weir_origin_entries gauge'
+	echo 'weir_origin_entries{origin="fail2ban",verb="block"} 2'
+	echo 'weir_origin_entries{origin="$(touch evaluated)",verb="block"} 2'
+	echo 'weir_list_entries{list="feed.txt",origin="cron",verb="block"} 5'
+	echo 'weir_service_backends{service="www",state="up"} 2'
+	echo 'weir_backend_packets_total{service="www",backend="10.0.0.1"} 7' ;;
+'-N there -n edge -j history')
+	echo '{"instance": "edge", "current": "1014", "revisions": [{"revision": "1014", "at_s": 1},{"revision":"1013"}]}' ;;
+esac
+"""
+
+
 def long(options):
     return {"--" + option["name"] for option in options}
 
@@ -114,3 +129,20 @@ def test_arguments(offered):
     assert "lo" in offered("weir attach ") and "lo" in offered("weir block -i ")
     (offered.folder / "edge.weir").touch()
     assert offered("weir apply ed") == {"edge.weir"}
+
+
+def test_names_that_the_instance_knows(offered):
+    """The program prints them; what a shell would evaluate is left out. tests/lab/test_completion.py asks a real one."""
+    weir = offered.folder / "weir"
+    weir.write_text(NAMES)
+    weir.chmod(0o755)
+    for typed, names in (
+            ("list -n edge --origin ", {"fail2ban"}), ("-n edge block --origin=", {"fail2ban"}), ("--instance=edge unblock --sync ", {"feed.txt"}),
+            ("-n edge drain ", {"www", "10.0.0.1"}), ("-n edge service w", {"www"}), ("-n edge backend ", {"down", "up", "www", "10.0.0.1"}),
+            ("-N there -n edge rollback ", {"1014", "1013"}), ("-N there -n edge apply --if-revision ", {"1014", "1013"}),
+            ("rollback ", set())):
+        assert offered(f"./weir {typed}") == names, typed
+    assert not (offered.folder / "evaluated").exists()
+    (offered.folder / "edge.weir").touch()
+    assert offered("weir apply x --as ed") == {"edge.weir"}
+    assert offered("weir attach -n edge --mode na") == {"native"}  # a global option may follow the command
