@@ -11,7 +11,7 @@ static const struct row_goal known = {
 	.id = "limit-source",
 	.large = true,
 	.what = "a rate for each source, 100,000 sources, not exceeded",
-	.reach = {{0.5, {"kernel-lru"}}}};
+	.reach = {{0.5, {"kernel-lru"}}, {2.0, {"floor-limit"}}}};
 static const struct row_goal flood = {.id = "limit-source-flood",
 				      .large = true,
 				      .what = "a rate for each source, every packet from a new one",
