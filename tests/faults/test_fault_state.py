@@ -137,8 +137,9 @@ def test_read_only(pair, weir, tmp_path):
         weir("detach")
         weir("attach", "near0")
         assert ports(pair) == NINE_DROPS and set(weir.entries()) == set(BLOCKED)
-        apply(TEN, "--volatile")
-        assert ports(pair) == TEN_DROPS
+        said = apply(TEN, "--volatile").stdout
+        assert ports(pair) == TEN_DROPS and ", revision ," not in said and f", instance {weir.name}" in said
+        assert apply.weir.json("apply", apply.path, "--volatile", "--force")["revision"] is None
         remount(weir, "rw")
         weir("detach")
         weir("attach", "near0")

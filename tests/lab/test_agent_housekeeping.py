@@ -107,6 +107,20 @@ def test_the_end_of_a_trial_is_made_permanent(weir, tmp_path):
     assert "no trial is running" in weir.fails(3, "confirm")
 
 
+def test_the_end_of_a_trial_is_logged_once(weir_on, pair, weir, tmp_path):
+    """Also beside the agent of another instance, and by the next agent no more."""
+    apply, other = Policies(weir, tmp_path), weir_on(pair)
+    apply("drop from 192.0.2.1")
+    agent, beside = weir.run(), other.run()
+    apply("drop from 192.0.2.2", "--confirm=1s")
+    until(lambda: "the trial has expired: revision" in agent.said())
+    weir("status")
+    assert agent.stop() == 0
+    after = weir.run()
+    assert weir("block", "192.0.2.3").stderr == ""
+    assert [one.said().count("has expired") for one in (agent, beside, after)] == [1, 0, 0]
+
+
 def test_interfaces_on_trial_are_detached(weir):
     weir("attach", "near0", "--confirm=2s")
     agent = weir.run()

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Countries and autonomous systems, in policies and as entries, from databases that the test makes."""
 
+import gzip
 import json
+import os
+import re
+import subprocess
 
 import pytest
 
 import mmdb
-from labnet import until
+from labnet import ROOT, until
 from policylab import OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, programs, udp
 
 COUNTRIES = {
@@ -289,3 +293,35 @@ class TestPolicyInEffect:
         geo.write("country.mmdb", {"192.0.2.0/24": "country JP", "198.51.100.0/24": "country DE"})
         until(lambda: pair.passes(udp(src=self.NEW), udp(src=SOURCE4)) == [False, True], 9, "its apply")
         until(lambda: not on.json("status")["alarms"])
+
+
+class TestPage:
+    """docs/countries.md: its script fetches databases, and its policy is valid with them."""
+
+    @pytest.fixture(name="blocks")
+    def indented(self):
+        text = (ROOT / "docs/countries.md").read_text()
+        return [re.sub("^    ", "", block, flags=re.MULTILINE) for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)]
+
+    def test_the_script_replaces_both_databases(self, on, blocks, tmp_path):
+        (script,) = [block.lstrip("\n") for block in blocks if "#!/bin/sh" in block]
+        folder, programs_ = tmp_path / "GeoIP", tmp_path / "bin"
+        programs_.mkdir()
+        for kind, entries in ("country", COUNTRIES), ("asn", NETWORKS):
+            (tmp_path / f"{kind}.gz").write_bytes(gzip.compress(mmdb.build(entries)))
+        (programs_ / "curl").write_text(
+            f'#!/bin/sh\nfor last; do :; done\necho "$last" >>{tmp_path}/asked\n'
+            f'case $last in *country*) cat {tmp_path}/country.gz ;; *) cat {tmp_path}/asn.gz ;; esac\n')
+        (programs_ / "curl").chmod(0o755)
+        (tmp_path / "update").write_text(script.replace("/var/lib/GeoIP", str(folder)))
+        subprocess.run(["sh", tmp_path / "update"], check=True, env={**os.environ, "PATH": f"{programs_}:{os.environ['PATH']}"})
+        assert {path.name for path in folder.iterdir()} == {"country.mmdb", "asn.mmdb"}
+        asked = (tmp_path / "asked").read_text().split()
+        assert all(re.fullmatch(r"https://download\.db-ip\.com/free/dbip-(country|asn)-lite-\d{4}-\d\d\.mmdb\.gz", one) for one in asked)
+        assert "country DE" in on("block", "country", "DE", "--geo", folder).stdout
+
+    def test_the_policy_is_valid(self, on, blocks, geo, tmp_path):
+        (policy,) = [block for block in blocks if "default drop" in block]
+        geo.write("country.mmdb", {**COUNTRIES, "192.0.2.128/25": "country AT", "192.0.2.0/25": "country CH"})
+        (tmp_path / "page.weir").write_text(policy.replace("eth0", "near0"))
+        assert "is valid" in on("check", tmp_path / "page.weir", "--geo", geo).stdout
