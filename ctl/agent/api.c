@@ -428,7 +428,7 @@ static void on_request(struct evhttp_request *request, void *part)
 			on_route(request, api, r);
 			return;
 		}
-	api_refuse(request, HTTP_NOTFOUND, "there is no such path");
+	api_refuse(request, HTTP_NOTFOUND, "no such path");
 }
 
 // At the address of --metrics. It shows nothing but numbers, so it does not matter who asks.

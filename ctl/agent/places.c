@@ -75,7 +75,7 @@ static void take_problem(struct places_part *p, struct problems *to, const char 
 	const struct problem *before = find(&p->problems, name);
 
 	if (!before || strcmp(before->why, why) != 0)
-		log_warning("%s; the prefixes of before stay", why);
+		log_warning("%s; the previous prefixes stay in effect", why);
 	vec_push(to, ((struct problem){mem_strdup(name), mem_strdup(why)}));
 }
 

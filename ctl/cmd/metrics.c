@@ -90,7 +90,7 @@ struct family {
 static const struct family families[] = {
 	{"weir_packets_total", "counter", "Packets by interface and reason.", STATS, .array = "counters", .value = "packets", .labels = {OF_COUNTER}},
 	{"weir_bytes_total", "counter", "Bytes by interface and reason.", STATS, .array = "counters", .value = "bytes", .labels = {OF_COUNTER}},
-	{"weir_events_total", "counter", "What happened beside the verdicts.", STATS, .array = "events", .value = "times", .labels = {{"event", "event"}}},
+	{"weir_events_total", "counter", "Events other than verdicts.", STATS, .array = "events", .value = "times", .labels = {{"event", "event"}}},
 	{"weir_rule_packets_total", "counter", "Packets that matched a rule.", STATS, .array = "rules", .value = "packets", .labels = {OF_RULE}},
 	{"weir_rule_bytes_total", "counter", "Bytes that matched a rule.", STATS, .array = "rules", .value = "bytes", .labels = {OF_RULE}},
 	{"weir_backend_flows_total", "counter", "Flows opened to a backend.", STATS, .array = "backends", .value = "opened", .labels = {OF_BACKEND}},

@@ -61,7 +61,8 @@ static int check_detached(const char *instance, struct err *err)
 {
 	if (!bpffs_exist(instance))
 		return 0;
-	err_refused(err, "instance '%s' is attached and uses what is stored", instance);
+	err_refused(err, "instance '%s' is attached: its policy and its entries are in use",
+		    instance);
 	err_hint(err, "weir detach first");
 	return -EBUSY;
 }
