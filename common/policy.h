@@ -43,7 +43,7 @@ struct policy_test {
 	__u32 iface;      /* number of the interface in the policy + 1 */
 	__u8 over;        /* every rate is exceeded, every chance taken */
 	__u8 established; /* the packet belongs to a known connection */
-	__u8 live;        /* look at the live rates, sets, connections and overlay instead */
+	__u8 live;        /* use the live rates, sets, connections and overlay instead */
 	__u8 calm;        /* with live: no rate is exceeded and no chance taken */
 	/* the device whose routes decide what is in transit; 0: the packet is to this host */
 	__u32 ifindex;
@@ -116,9 +116,9 @@ struct policy_rule {
 };
 _Static_assert(sizeof(struct policy_rule) == 128, "layout");
 
-/* A line of buckets: five addresses, each by a part of its hash (0: free) and its theoretical
- * arrival time. The time is whole: cut to fewer bits, a bucket that was idle for long enough would
- * look as if it were ahead. */
+/* A bucket of five addresses, each with a part of its hash (0: free) and its theoretical arrival
+ * time. The time is complete: with fewer bits, an address that was idle for long enough would seem
+ * to be ahead. */
 #define POLICY_BUCKETS 5
 
 struct policy_bucket_line {

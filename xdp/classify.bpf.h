@@ -9,8 +9,8 @@
 #define RULES(name)         TABLE_NUMBER(NULL, MATRIX_CONSTANT(MATRIX_RULES, name))
 #define RULES_ARE(name, is) TABLE_IS(NULL, MATRIX_CONSTANT(MATRIX_RULES, name), is)
 
-/* Through the map: the verifier would follow what comes after the look-ups once for each pair of
- * their ways. */
+/* Through the map: otherwise the verifier would follow the code after the look-ups once for each
+ * pair of their paths. */
 static __always_inline policy_row address_row(struct packet *pkt, const int side)
 {
 	volatile __u32 *row = &pkt->row;
@@ -137,7 +137,7 @@ static __always_inline bool matrix_fill(struct packet *pkt, struct matrix *m)
 #undef FILL_FIELD
 }
 
-/* Bits of the rules first … last - 1 in word w, which has some of them. The end without a branch,
+/* Bits of the rules first … last - 1 in word w, which has some. The end is found without a branch,
  * of which the verifier would follow both sides in each turn of the loop over words. */
 static __always_inline __u64 range_bits(__u32 w, __u32 first, __u32 last)
 {

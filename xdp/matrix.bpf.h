@@ -4,8 +4,8 @@
 
 #include "xdp/tables.bpf.h"
 
-/* The rows by field. Only those of fields that the matrix uses are set and looked at. With one word
- * of rules their AND is all there is to know. */
+/* The rows by field. Only rows of fields that the matrix uses are set and read. With one word of
+ * rules their AND is the whole result. */
 struct matrix {
 	const __u64 *row[POLICY_FIELDS];
 	__u64 word;

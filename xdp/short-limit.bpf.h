@@ -13,7 +13,7 @@ static __always_inline bool drops_by_default(__u32 class)
 	       SHIFT_RIGHT(MARKER(MARK_DEFAULT_DROP), class) & 1;
 }
 
-/* What may be essential is left to the general program. */
+/* Packets that may be essential are left to the general program. */
 static __always_inline bool may_be_essential(const struct view v, const int family)
 {
 	__u32 ports = *(const volatile __u32 *)(v.ip + header_of(family));
@@ -54,7 +54,7 @@ static __always_inline bool may_be_essential_at(const __u8 *ip, const __u8 *end,
 	return base == NOT_COMMON || may_be_essential(v, family);
 }
 
-/* What follows the first rule of the only word. ip: the header. */
+/* The step after the first rule of the only word. ip: the header. */
 static __always_inline struct fate after_first(__u64 word, const __u8 *ip, const __u8 *end,
 					       __u32 class, __u32 family)
 {
@@ -69,8 +69,8 @@ static __always_inline struct fate after_first(__u64 word, const __u8 *ip, const
 }
 
 /* The fate by the first rule of the only word, which has a limit; its counter in the upper half,
- * the reason in the lower one. What follows must be known before: the limit charges the packet,
- * which cannot begin anew after that. Global, and it reads the frame again: so other packets keep
+ * the reason in the lower one. The next step must be known before: the limit charges the packet,
+ * which cannot start again after that. Global, and it reads the frame again: so other packets keep
  * nothing in registers for it. */
 __noinline __u64 decide_limited(struct xdp_md *ctx, __u64 word, __u32 class, __u32 family)
 {

@@ -9,17 +9,17 @@
 #include "xdp/short-key.bpf.h"
 #include "xdp/tables.bpf.h"
 
-/* Where a packet came in, and where in the frame it is. */
+/* The interface of arrival, and the position of the packet in the frame. */
 struct arrival {
-	__u32 number;  /* of the interface in the instance */
+	__u32 number;  /* number of the interface in the instance */
 	__u32 class;   /* in the policy, and 1; 0: it does not name it */
 	__u32 vlan;    /* number; 0: no tag */
 	bool balances; /* a constant: the policy has services */
 	const __u8 *frame;
 };
 
-/* A common packet: where it is, and what the first look at it has told. The stages read the rest
- * where they need it: a load takes less than a place on the stack. */
+/* A common packet: its position, and the values read first. The stages read the rest where they
+ * need it: a load costs less than space on the stack. */
 struct view {
 	const __u8 *ip; /* the header of IP; the 8 bytes after it are there too */
 	__u32 base;     /* enum matrix_base, TCP's with the flags */
@@ -37,8 +37,7 @@ static __always_inline __u32 read32(const __u8 *at)
 	return bpf_ntohl(*(const volatile __be32 *)at);
 }
 
-/* Of processors that read words from anywhere, as BPF takes it for granted of those with fewer
- * bytes. */
+/* Only for processors that can read unaligned words; BPF assumes this for shorter reads. */
 static __always_inline __u64 read64(const __u8 *at)
 {
 	return bpf_be64_to_cpu(*(const volatile __be64 *)at);
@@ -62,9 +61,9 @@ static __always_inline __u32 read_length(const __u8 *ip, const int family)
 	return family == 4 ? read16(ip + 2) : header_of(6) + read16(ip + 4);
 }
 
-/* The rest of a packet from `l4` on, `size` bytes, is in the buffer; 8 bytes at least. Returned is
- * the place in M_BASE, or NOT_COMMON, also of what is malformed in a way that the general program
- * tells. */
+/* The rest of a packet from `l4` on, `size` bytes, is in the buffer; 8 bytes at least. Returns the
+ * index in M_BASE, or NOT_COMMON, also for malformed packets, whose reason the general program
+ * finds. */
 static __always_inline int read_tcp(const __u8 *l4, const __u8 *end, __s32 size)
 {
 	__s32 header;
@@ -101,7 +100,7 @@ static __always_inline bool is_udp(const __u8 *l4, __s32 size)
 	return length >= (__s32)sizeof(struct udphdr) && length <= size;
 }
 
-/* Neighbour discovery is told by more than its type. */
+/* Neighbour discovery is recognised by more than its type. */
 static __always_inline bool is_icmp_common(const __u8 *l4, const int family, __s32 size)
 {
 	return size >= (__s32)sizeof(struct icmp_head) &&
@@ -168,7 +167,7 @@ static __always_inline __u64 icmp_of(const struct view v, const int family)
 	return read16(v.ip + header_of(family));
 }
 
-/* For those who need most of it. */
+/* For callers that need most fields. */
 static __always_inline struct key key_of(const struct view v, const int family)
 {
 	const __u8 *ip = v.ip;

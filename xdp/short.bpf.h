@@ -21,8 +21,8 @@
 
 /* ---- decide ---------------------------------------------------------------------------------- */
 
-/* By the first word that is not 0, and its number. With services no action is a limit: what comes
- * after it is not known before. */
+/* By the first word that is not 0, and its number. With services no action is a limit: the next
+ * step is not known before. */
 static __always_inline struct fate decide_by_word(struct xdp_md *ctx, __u64 word, __u32 number,
 						  const struct view v, const int family,
 						  const struct arrival p)
@@ -39,8 +39,8 @@ static __always_inline struct fate decide_by_word(struct xdp_md *ctx, __u64 word
 	return (struct fate){.reason = (__s32)limited, .counter = limited >> 32};
 }
 
-/* By a matrix of any size. Kernel 6.1 allows no read of what was not written, not even of what is
- * not used. */
+/* By a matrix of any size. Kernel 6.1 allows no read of stack that was not written, not even of
+ * unused bytes. */
 static __always_inline bool find_word(const struct view v, const int family, const struct arrival p,
 				      __u64 *ret_word, __u32 *ret_number)
 {
@@ -53,7 +53,7 @@ static __always_inline bool find_word(const struct view v, const int family, con
 	return true;
 }
 
-/* What a matrix says: where the action of the first match is, or one of these. */
+/* The result of a matrix: the position of the first match's action, or one of these. */
 enum { MATCH_NONE = -1, MATCH_FAILED = -2 };
 
 /* They read the frame again. */
@@ -120,7 +120,7 @@ static __always_inline struct fate decide_by_matrix(struct xdp_md *ctx, const st
 static __always_inline struct fate decide_by_rules(struct xdp_md *ctx, const struct view v,
 						   const int family, const struct arrival p)
 {
-	/* On an interface that the policy does not name entries alone hold. */
+	/* On an interface that the policy does not name, only entries apply. */
 	if (RULES_ARE(M_WORDS, 0) || (!marker_is(MARK_NAMED, 0) && !p.class))
 		return default_common(v, family, p.class);
 	if (RULES_ARE(M_SMALL, 0))
@@ -156,7 +156,7 @@ static __always_inline struct fate decide_common(struct xdp_md *ctx, const struc
 	return reason == GO_ON ? decide_by_rules(ctx, v, family, p) : decided(reason);
 }
 
-/* What passes on an interface of the policy may be for a service. */
+/* Packets that pass on an interface of the policy may be for a service. */
 static __always_inline struct fate continue_common(struct xdp_md *ctx, const struct view v,
 						   const int family, const struct arrival p,
 						   struct fate f)
@@ -228,8 +228,7 @@ static __always_inline struct fate way_past_link(struct xdp_md *ctx, const __u8 
 /* In a program with services without a branch for the tag. */
 static __always_inline struct fate way(struct xdp_md *ctx, struct arrival p)
 {
-	/* Where the header of IP is, if no tag is in front of it. One register for the check and
-	 * every access. */
+	/* The IP header, if no tag precedes it. One register for the check and every access. */
 	const __u8 *ip = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
 	__be16 ethertype;
 	__u64 tagged = ~0ull;

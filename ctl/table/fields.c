@@ -39,7 +39,7 @@ void fields_use(const struct resolved *r, struct field_rows *ret)
 	}
 	for (int field = 0; field < POLICY_FIELDS; field++)
 		any |= ret->use[field];
-	// Where no row is looked up every rule matches; those that cannot need one row without
+	// If no row is looked up, every rule matches; rules that cannot match need a row without
 	// them.
 	if (impossible && !any)
 		ret->use[FIELD_PROTO] = 1;
@@ -102,7 +102,7 @@ static void edges_add_ranges(struct fields_builder *b, const struct resolved_ran
 		edges_add(b, ranges->at[i].first, ranges->at[i].last, rule);
 }
 
-// The rules that do not look at the field.
+// The rules that do not test the field.
 static void row_without(const struct fields_builder *b, enum policy_field field, struct row *row)
 {
 	row_init(row, b->rows->words);
@@ -167,11 +167,11 @@ static bool build_ethertypes(struct fields_builder *b, enum policy_field field, 
 
 typedef bool satisfies(const struct resolved_rule *rule, uint32_t value);
 
-// The rules that do not look at the field, and those that the value satisfies.
+// The rules that do not test the field, and the rules that the value satisfies.
 static bool build_values(struct fields_builder *b, enum policy_field field, satisfies *test,
 			 __u32 *to, uint32_t size)
 {
-	CLEANUP_VEC VEC(size_t) looking = {0}; // the rules that look at it
+	CLEANUP_VEC VEC(size_t) looking = {0}; // the rules that test it
 	struct row base, row;
 
 	row_without(b, field, &base);
