@@ -68,7 +68,7 @@ static __always_inline struct fate after_first(__u64 word, const __u8 *ip, const
 	return decided(REASON_DROP_DEFAULT);
 }
 
-/* The fate by the first rule of the only word, which has a limit; its counter in the upper half,
+/* The result of the first rule of the only word, which has a limit; its counter in the upper half,
  * the reason in the lower one. The next step must be known before: the limit charges the packet,
  * which cannot start again after that. Global, and it reads the frame again: so other packets keep
  * nothing in registers for it. */
@@ -78,7 +78,8 @@ __noinline __u64 decide_limited(struct xdp_md *ctx, __u64 word, __u32 class, __u
 	struct fate first, next = ASK;
 	__u32 l3 = ETH_HLEN;
 
-	/* Kernel 6.1 verifies what nothing calls, too: without rules there are no actions. */
+	/* Kernel 6.1 also verifies functions that are not called: without rules there are no
+	 * actions. */
 	if (RULES_ARE(M_WORDS, 0) || at + ETH_HLEN + sizeof(struct vlan_tag) > end)
 		return (__u32)GO_ON;
 	first = act_common(word, 0);

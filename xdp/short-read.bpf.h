@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Reading a common packet: is it one, and what it has, where the stages of the short way need it.
+/* Reads a packet: finds out whether it is common, and reads its fields where the stages of the
+ * short way need them.
  *
- * The family is a constant in every function: what the other family needs is never in a
- * register. */
+ * The family is a constant in every function: no register is used for the other family. */
 #pragma once
 
 #include "xdp/parse.bpf.h"
@@ -12,7 +12,7 @@
 /* The interface of arrival, and the position of the packet in the frame. */
 struct arrival {
 	__u32 number;  /* number of the interface in the instance */
-	__u32 class;   /* in the policy, and 1; 0: it does not name it */
+	__u32 class;   /* its number in the policy, and 1; 0: not named */
 	__u32 vlan;    /* number; 0: no tag */
 	bool balances; /* a constant: the policy has services */
 	const __u8 *frame;
@@ -21,7 +21,7 @@ struct arrival {
 /* A common packet: its position, and the values read first. The stages read the rest where they
  * need it: a load costs less than space on the stack. */
 struct view {
-	const __u8 *ip; /* the header of IP; the 8 bytes after it are there too */
+	const __u8 *ip; /* the IP header; the 8 bytes after it are readable too */
 	__u32 base;     /* enum matrix_base, TCP's with the flags */
 };
 
@@ -61,7 +61,7 @@ static __always_inline __u32 read_length(const __u8 *ip, const int family)
 	return family == 4 ? read16(ip + 2) : header_of(6) + read16(ip + 4);
 }
 
-/* The rest of a packet from `l4` on, `size` bytes, is in the buffer; 8 bytes at least. Returns the
+/* The `size` bytes from `l4` on are in the buffer, at least 8. Returns the
  * index in M_BASE, or NOT_COMMON, also for malformed packets, whose reason the general program
  * finds. */
 static __always_inline int read_tcp(const __u8 *l4, const __u8 *end, __s32 size)
@@ -76,16 +76,15 @@ static __always_inline int read_tcp(const __u8 *l4, const __u8 *end, __s32 size)
 	return BASE_TCP + l4[13];
 }
 
-/* 0, which the verifier does not know: a byte in the frame that is `value`, less that. With it what
- * differs by constants is the same for the verifier, which then follows the rest of the program
- * once. */
+/* 0, unknown to the verifier: a byte in the frame that is `value`, less `value`. Adding it makes
+ * different constants equal for the verifier, which then follows the rest of the program once. */
 static __always_inline __u32 unknown_zero(const __u8 *at, const __u8 value)
 {
 	return *(const volatile __u8 *)at - value;
 }
 
-/* at: the protocol, which is `proto`. The balancer must know it, as less of UDP is known to be
- * there. */
+/* at: the protocol, which is `proto`. The balancer must know it, because fewer bytes of UDP are
+ * readable. */
 static __always_inline int base_of(const __u8 *at, const __u8 proto, const int base, bool balances)
 {
 	__u64 unknown = base + unknown_zero(at, proto);
@@ -123,7 +122,7 @@ static __always_inline int read_l4(const __u8 *ip, const __u8 *end, const int fa
 		       : NOT_COMMON;
 }
 
-/* The whole packet is in the buffer, of which the header and 8 bytes are known to be there. */
+/* The whole packet is in the buffer; the header and 8 bytes are known to be readable. */
 static __always_inline int read_packet(const __u8 *ip, const __u8 *end, const int family,
 				       bool balances)
 {

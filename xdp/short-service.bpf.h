@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The short way of a packet of a service: to its backend, on the values that have been read.
+/* The short way for services: sends a packet to its backend, with the values that have been read.
  *
  * The general program gets ICMP, services that are not in buckets, frames to other stations,
  * sources that no packet from outside has, partial checksums, frames with bytes after their packet,
@@ -10,8 +10,8 @@
 #include "xdp/balance.bpf.h"
 #include "xdp/short-key.bpf.h"
 
-/* Where the packet is: its headers have been read, so they are there, of TCP 20 bytes, of UDP 8. A
- * field that is read once more here need not be kept in between. */
+/* The position of the packet. Its headers have been read, so they are readable: 20 bytes of TCP, 8
+ * of UDP. A field that is read again here need not be kept in between. */
 struct vip_place {
 	const __u8 *frame;
 	const __u8 *ip;
@@ -25,8 +25,8 @@ struct trip {
 	__u32 service; /* its number */
 	__u32 backend; /* the number of `to` */
 	__u64 choice;  /* result of choose_unstable(); 0: the slot is stable, no pin counts */
-	__u64 tuple;   /* where one does: hash of the flow's tuple */
-	__u64 pin;     /* and the pin that was found */
+	__u64 tuple;   /* if a pin counts: hash of the flow's tuple */
+	__u64 pin;     /* if a pin counts: the pin that was found */
 };
 
 static __always_inline bool is_syn(const struct key k)
@@ -110,7 +110,7 @@ static __always_inline bool is_member(const int family, __u64 hi, __u64 lo)
 	return !row || *row;
 }
 
-/* Can it be answered? As is_martian(). */
+/* Can it be answered? Like is_martian(). */
 static __always_inline bool is_answerable_common(const struct key k, const int family)
 {
 	__u32 src = k.src_hi;
@@ -134,7 +134,7 @@ static __always_inline bool is_martian_common(const struct key k, const int fami
 
 /* Is the checksum only that of the pseudo-header, which a local sender leaves to its device? Both
  * are the same modulo 65535 then: a multiple of it has a quotient below 2^48, and times the inverse
- * of -65535 it is this quotient. Also true for 0 where the pseudo-header has 0xffff. */
+ * of -65535 it is this quotient. Also true for 0 if the pseudo-header has 0xffff. */
 static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 {
 	const __u64 inverse = 0x0001000100010001;
@@ -188,7 +188,7 @@ static __always_inline bool choose_common(const struct key k, const int family, 
 {
 	const struct service *s = t->s;
 	bool source = s->hash == SERVICE_HASH_SOURCE;
-	__u64 word, pin; /* the latter apart: its address is taken */
+	__u64 word, pin; /* separate, because its address is taken */
 	const __u64 *slot;
 
 	t->hash = source ? source_of(s, ip, family) : tuple_of(s, ip, family);
@@ -217,15 +217,15 @@ static __always_inline bool find_backend(const struct xdp_md *ctx, struct trip *
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* How a frame leaves: constants, so that each way is straight. */
+/* How a frame is sent: constants, so that each path has no branches. */
 struct shape {
 	enum service_mode mode;
 	int inside, outside; /* families */
-	__u32 link;          /* bytes of the header of the link */
+	__u32 link;          /* bytes of the link header */
 };
 
-/* The sum of the packet inside, for GUE in IPv6: what TCP or UDP sum up to with their pseudo-header
- * is all ones, and so is a header of IPv4. */
+/* The sum of the inner packet, for GUE in IPv6: TCP or UDP with their pseudo-header sum up to all
+ * ones, and so does an IPv4 header. */
 static __always_inline __u32 inner_sum_common(const __u8 *ip, const struct key k, const int family)
 {
 	__u64 sum = 0xffff & ~sum_fold(sum_pseudo_common(ip, k, family));
@@ -303,7 +303,7 @@ static __always_inline int send_by_mode(struct xdp_md *ctx, const struct key k, 
 	send_shaped(ctx, k, at, t, (struct shape){mode, family, outside, link}, vlan)
 	__u32 mode = t->s->mode, outside = *(const volatile __u8 *)&t->to->family;
 
-	/* The mode first: that no service has it costs nothing then. */
+	/* The mode first: then a mode that no service has costs nothing. */
 	if (mode == SERVICE_IPIP && has_mode(SERVICE_IPIP))
 		return outside == 4 ? SEND(SERVICE_IPIP, 4) : SEND(SERVICE_IPIP, 6);
 	if (mode == SERVICE_GUE && has_mode(SERVICE_GUE))
@@ -314,8 +314,8 @@ static __always_inline int send_by_mode(struct xdp_md *ctx, const struct key k, 
 #undef SEND
 }
 
-/* Writes the pin, and the frame as it leaves: REASON_PASS_SERVICE. REASON_DROP_FORWARD: the kernel
- * gave no room, or the headers are out of reach. GO_ON: the packet is too long or its sum not
+/* Writes the pin and the frame: REASON_PASS_SERVICE. REASON_DROP_FORWARD: the kernel had no room,
+ * or the headers are not in the first buffer. GO_ON: the packet is too long or its sum is not
  * known, and nothing is written. */
 static __always_inline int send_by_link(struct xdp_md *ctx, const struct key k, const int family,
 					const struct vip_place at, const struct trip *t)

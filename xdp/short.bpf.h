@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The short way: what most packets are, from the frame to the verdict.
+/* The short way: decides common packets, from the frame to the verdict.
  *
  * Common is Ethernet with at most one tag; IPv4 without options, not a fragment, or IPv6 without
  * extension headers; TCP, UDP or ICMP, but not neighbour discovery; whole and well-formed, its
  * headers in the first buffer. `short-read` finds out whether a packet is common, `short-match`
  * looks its rows up, `short-limit` charges limits and applies the default, `short-service` chooses
- * a backend: on the same tables and to the same end as the stages of the general program. Here is
- * their order. Nothing is written and nothing is counted before the last point where a stage can
- * leave the packet to the general program, which then begins again. */
+ * a backend, with the same tables and the same result as the stages of the general program. This
+ * file has their order. Nothing is written or counted before the last point where a stage can leave
+ * the packet to the general program, which then starts from the beginning. */
 #pragma once
 
 #include "xdp/answer.bpf.h"
@@ -21,8 +21,8 @@
 
 /* ---- decide ---------------------------------------------------------------------------------- */
 
-/* By the first word that is not 0, and its number. With services no action is a limit: the next
- * step is not known before. */
+/* Decides by the first word that is not 0, and its number. With services no action is a limit: the
+ * next step is not known before. */
 static __always_inline struct fate decide_by_word(struct xdp_md *ctx, __u64 word, __u32 number,
 						  const struct view v, const int family,
 						  const struct arrival p)
@@ -39,8 +39,8 @@ static __always_inline struct fate decide_by_word(struct xdp_md *ctx, __u64 word
 	return (struct fate){.reason = (__s32)limited, .counter = limited >> 32};
 }
 
-/* By a matrix of any size. Kernel 6.1 allows no read of stack that was not written, not even of
- * unused bytes. */
+/* Decides by a matrix of any size. Kernel 6.1 allows no read of stack that was not written, not
+ * even of unused bytes. */
 static __always_inline bool find_word(const struct view v, const int family, const struct arrival p,
 				      __u64 *ret_word, __u32 *ret_number)
 {
@@ -79,7 +79,7 @@ static __always_inline __s64 find_place(const struct xdp_md *ctx, const int fami
 	return word ? (__s64)action_place(word, number) : MATCH_NONE;
 }
 
-/* Global, because they are verified once: not for each protocol, nor with all that services do
+/* Global, so that they are verified once: not for each protocol, nor with the code of services
  * after them. */
 __noinline __s64 find_place4(struct xdp_md *ctx, __u32 base, __u32 class)
 {
@@ -130,7 +130,7 @@ static __always_inline struct fate decide_by_rules(struct xdp_md *ctx, const str
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* Entries of hosts; where a prefix may be around an address the general program is asked. */
+/* Entries of hosts; if a prefix may contain an address, the general program decides. */
 static __always_inline int overlay_common(const struct view v, const int family)
 {
 	const __u8 *ip = v.ip;
@@ -166,10 +166,10 @@ static __always_inline struct fate continue_common(struct xdp_md *ctx, const str
 
 	if (!p.balances || !for_services(f.reason))
 		return f;
-	/* The class first: the compiler is not to make one test of both. */
+	/* The class first, so that the compiler does not combine both tests. */
 	if (!p.class && !marker_is(MARK_NAMED, 0))
 		return f;
-	/* The verifier shall not take any other number for a protocol. */
+	/* The verifier must not consider other numbers as a protocol. */
 	if (v.base >= BASE_ICMP)
 		return ASK;
 	zero = family == 4 ? unknown_zero(v.ip, 0x45)
@@ -185,13 +185,13 @@ static __always_inline struct fate way_of(struct xdp_md *ctx, const __u8 *ip, co
 	const struct view v = {.ip = ip, .base = base};
 	struct fate f = decide_common(ctx, v, family, p);
 
-	/* The same for each decision: not to be kept for each. */
+	/* The same for each decision, so that it is not kept for each. */
 	f.length = read_length(ip, family);
 	f.verdict = XDP_PASS;
 	return continue_common(ctx, v, family, p, f);
 }
 
-/* Perhaps an answer to a check via path. */
+/* May be an answer to a check via path. */
 static __always_inline bool is_for_check(const __u8 *ip, const int family, const struct arrival p)
 {
 	return p.balances && may_be_answer(*(const volatile __be16 *)(ip + header_of(family) + 2));
@@ -260,8 +260,8 @@ static __always_inline void count_common(__u32 number, const struct fate f)
 	count_at(number, f.reason, f.length);
 }
 
-/* The verdict of a packet that is counted here; GO_ON: nothing is counted or written, the general
- * program begins. */
+/* The verdict of a packet that is counted here; GO_ON: nothing is counted or written, and the
+ * general program starts. */
 static __always_inline int short_way(struct xdp_md *ctx, bool balances)
 {
 	__u32 number = iface_number(ctx);
@@ -277,7 +277,7 @@ static __always_inline int short_way(struct xdp_md *ctx, bool balances)
 		count_common(number, f);
 	if (f.reason < REASON_DROP_FIRST)
 		return f.verdict;
-	/* A rule that let the packet pass to a service is not the one that dropped it. */
+	/* A rule that passed the packet to a service is not the one that dropped it. */
 	if (!is_test())
 		event(ctx, f.reason, f.reason == REASON_DROP_RULE ? f.counter : EVENT_NO_RULE);
 	return XDP_DROP;
