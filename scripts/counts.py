@@ -29,10 +29,10 @@ STORED_TWICE = {"ctl/control/store.c"}  # replaces the file of the journal, whos
 BACK_OFF = re.compile(r"<<\s*\(?\s*(?:\w+(?:->|\.))?(?:doublings|failures|times|tries|attempts)\b")
 
 # What a field of the bit matrix needs, by the example of one: its numbers, its place in lists of all fields, its
-# domain, and its value in a packet. A policy that is asked whether it uses the field is no such place.
+# domain, and its value in a packet, for each way. A policy that is asked whether it uses the field is no such place.
 FIELD = "vlan"
-FIELD_NAMES = (r"\b(?:FIELD|M|MATRIX)_{upper}S?\b", r"\({upper}\b", r"\bdomain_{lower}\b", r"\bpkt->{lower}\b",
-               r"\bstruct packet \{{[^}}]*\b{lower};")
+FIELD_NAMES = (r"\b(?:FIELD|M|MATRIX|ROOM)_{upper}S?\b", r"\({upper}\b", r"\bdomain_{lower}\b")
+FIELD_VALUE = (r"\bp(?:kt->|\.|->){lower}\b", r"\bstruct (?:packet|arrival) \{{[^}}]*\b{lower};")  # in xdp/
 FIELD_ASKED = re.compile(r"\buse\[FIELD_\w+\]")
 # A mode, by the example of one. Its other end, weir decap, is a part of it.
 MODE = "gue"
@@ -99,8 +99,10 @@ def back_offs(tree):
 
 
 def field_files(tree):
-    names = re.compile("|".join(FIELD_NAMES).format(upper=FIELD.upper(), lower=FIELD))
-    return [path for path, text in tree.texts.items() if names.search(FIELD_ASKED.sub("", text))]
+    words = {"upper": FIELD.upper(), "lower": FIELD}
+    names, value = ("|".join(patterns).format(**words) for patterns in (FIELD_NAMES, FIELD_VALUE))
+    return [path for path, text in tree.texts.items()
+            if re.search(f"{names}|{value}" if path.startswith("xdp/") else names, FIELD_ASKED.sub("", text))]
 
 
 def mode_files(tree):

@@ -86,9 +86,11 @@ def test_mechanisms_with_a_back_off(shape):
 def test_what_a_field_and_a_mode_touch(shape):
     tree = {"common/a.h": "enum { FIELD_VLAN };\n", "xdp/b.bpf.h": "#define ALL(X) X(VLAN) X(IFACE)\n",
             "xdp/c.bpf.h": "struct packet {\n\t__u32 to;\n\t__u16 vlan;\n};\nstruct key {\n\t__u16 n;\n};\n",
-            "xdp/d.bpf.h": "f(pkt->vlan);\n", "ctl/control/e.c": "x = use[FIELD_VLAN];\n", "ctl/net/f.c": "vlan = 3;\n",
+            "xdp/d.bpf.h": "f(pkt->vlan);\n", "xdp/short-a.bpf.h": "p.vlan = read16(ip);\n", "xdp/short-b.bpf.h": "BOUND(v, ROOM_VLAN)\n",
+            "ctl/control/e.c": "x = use[FIELD_VLAN];\n", "ctl/net/f.c": "p->vlan = 3;\n",
             "ctl/base/g.c": 'char *a = "gue";\n', "ctl/base/h.c": "argue(); // gue\n", "ctl/base/i.c": "MODE_GUE\n"}
-    assert shape(tree, "--list", "files that a field").split() == ["common/a.h", "xdp/b.bpf.h", "xdp/c.bpf.h", "xdp/d.bpf.h"]
+    assert shape(tree, "--list", "files that a field").split() == ["common/a.h", "xdp/b.bpf.h", "xdp/c.bpf.h", "xdp/d.bpf.h",
+                                                                "xdp/short-a.bpf.h", "xdp/short-b.bpf.h"]
     assert shape(tree, "--list", "files that a mode").split() == ["ctl/base/g.c", "ctl/base/i.c"]
 
 
