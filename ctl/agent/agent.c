@@ -273,7 +273,8 @@ static int start(struct agent *a, struct err *err)
 		return code;
 	if ((code = start_parts(a, err)))
 		return code;
-	return agent_task_init(&r->report, a, "report", write_report, a, err);
+	agent_task_init(&r->report, a, "report", write_report, a);
+	return 0;
 }
 
 // Each turn of the loop, up to event_base_loopbreak().

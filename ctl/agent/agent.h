@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "ctl/agent/applies.h"
+#include "ctl/agent/trouble.h"
 #include "ctl/base/err.h"
 #include "ctl/base/json.h"
 
@@ -33,7 +34,7 @@ struct agent {
 	const char *resolver; // --resolver as given; NULL: not given
 	const char *resolver_timeout;
 	const struct dns_options *dns; // of both, and of the network namespace
-	struct err refused; // why the policy was not applied at the start; text "": it was
+	struct trouble refused;        // why the policy file was not applied
 	struct applies applies[APPLIES_SOURCES];
 	char *warned;        // the warnings of the last apply
 	struct heart *heart; // heart.h

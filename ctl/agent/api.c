@@ -467,7 +467,8 @@ static int open_door(struct api *api, size_t door, const struct sockaddr *addres
 		evconnlistener_free(listener);
 		return err_system(err, ENOMEM, "cannot listen on '%s'", where);
 	}
-	return clients_new(api->agent, http, listener, &bounds[door], &api->clients[door], err);
+	api->clients[door] = clients_new(api->agent, http, listener, &bounds[door]);
+	return 0;
 }
 
 static int open_socket(struct api *api, struct err *err)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/api_words.h"
 #include "ctl/agent/child.h"
+#include "ctl/agent/task.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/items.h"
@@ -34,7 +34,7 @@ struct changes {
 	struct agent *agent;
 	pid_t pid;                  // 0: there is no process
 	struct bufferevent *stream; // its input and output
-	struct event *timer;        // while it is asked something
+	struct agent_task timeout;  // while it is asked something
 	struct change *asked;       // the oldest first
 	size_t n;                   // of them
 	char *last;                 // a document that is no answer: why the process has ended
@@ -98,12 +98,10 @@ static void give(struct changes *c, int status, const char *output, size_t len)
 
 static void watch_answer(struct changes *c)
 {
-	const struct timeval most = {.tv_sec = ANSWER_S};
-
 	if (c->asked)
-		evtimer_add(c->timer, &most);
+		agent_task_move(&c->timeout, ANSWER_S * 1000);
 	else
-		evtimer_del(c->timer);
+		agent_task_cancel(&c->timeout);
 }
 
 // As the command alone would have printed it.
@@ -154,7 +152,7 @@ static int end_process(struct changes *c)
 	if (c->stream)
 		bufferevent_free(c->stream);
 	c->stream = NULL;
-	evtimer_del(c->timer);
+	agent_task_cancel(&c->timeout);
 	if (!c->pid)
 		return -1;
 	kill(c->pid, SIGKILL); // if it has not ended: a change is made whole, or not at all
@@ -185,9 +183,11 @@ static void on_end(struct bufferevent *stream, short what, void *changes)
 	}
 }
 
-static void on_timeout(evutil_socket_t none, short what, void *changes)
+static int on_timeout(void *changes, struct err *err)
 {
-	on_end(NULL, what, changes);
+	(void)err;
+	on_end(NULL, 0, changes);
+	return 0;
 }
 
 // ---- the process --------------------------------------------------------------------------------
@@ -222,9 +222,7 @@ struct changes *changes_new(struct agent *a)
 	struct changes *c = mem_new(struct changes);
 
 	c->agent = a;
-	c->timer = loop_timer(a->loop, on_timeout, c);
-	if (!c->timer)
-		mem_exhausted();
+	agent_task_init(&c->timeout, a, "time of changes", on_timeout, c);
 	return c;
 }
 
@@ -237,7 +235,7 @@ void changes_free(struct changes *c)
 		next = one->next;
 		free(one);
 	}
-	loop_event_free(c->timer);
+	agent_task_free(&c->timeout);
 	free(c->last);
 	free(c);
 }

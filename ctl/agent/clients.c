@@ -47,7 +47,7 @@ struct clients {
 	struct client_list list; // by since_ms
 	size_t n, held;
 	size_t gone; // since the last trim
-	struct event *look, *resume, *trim;
+	struct agent_task look, resume, trim;
 	size_t accepts; // since accepts_ms
 	uint64_t accepts_ms, crowd_ms;
 	bool crowd; // as reported
@@ -149,21 +149,21 @@ static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *ch
 }
 
 // Often: mem_trim() holds the loop for as long as there is much to give back to the system.
-static void on_trim(evutil_socket_t none, short what, void *clients)
+static int trim(void *clients, struct err *err)
 {
 	struct clients *all = clients;
 
+	(void)err;
 	all->gone = 0;
 	mem_trim();
+	return 0;
 }
 
 // Soon, when libevent has freed what they had.
 static void trim_after(struct clients *all)
 {
-	const struct timeval wait = {.tv_usec = TRIM_MS * 1000};
-
 	if (++all->gone == TRIM_GONE)
-		evtimer_add(all->trim, &wait);
+		agent_task_in(&all->trim, TRIM_MS);
 }
 
 static void forget(struct client *c)
@@ -256,19 +256,12 @@ static void tell_crowd(struct clients *all, uint64_t now)
 	agent_changed(all->agent);
 }
 
-static void look_soon(struct clients *all)
-{
-	const struct timeval wait = {.tv_usec = LOOK_MS * 1000};
-
-	if (!evtimer_pending(all->look, NULL))
-		evtimer_add(all->look, &wait);
-}
-
-static void on_look(evutil_socket_t none, short what, void *clients)
+static int look(void *clients, struct err *err)
 {
 	struct clients *all = clients;
 	uint64_t now = agent_now_ms();
 
+	(void)err;
 	forget_gone(all);
 	for (struct client *c = TAILQ_FIRST(&all->list), *next; c; c = next) {
 		next = TAILQ_NEXT(c, in);
@@ -277,25 +270,26 @@ static void on_look(evutil_socket_t none, short what, void *clients)
 	}
 	tell_crowd(all, now);
 	if (all->n || all->crowd)
-		look_soon(all);
+		agent_task_in(&all->look, LOOK_MS);
+	return 0;
 }
 
 static void pause_accepts(struct clients *all)
 {
-	const struct timeval pause = {.tv_usec = ACCEPTS_MS * 1000};
-
 	evconnlistener_disable(all->listener);
-	evtimer_add(all->resume, &pause);
+	agent_task_move(&all->resume, ACCEPTS_MS);
 }
 
-static void on_resume(evutil_socket_t none, short what, void *clients)
+static int resume(void *clients, struct err *err)
 {
 	struct clients *all = clients;
 
+	(void)err;
 	if (all->n < all->bounds.most || slowest(all))
 		evconnlistener_enable(all->listener);
 	else
 		pause_accepts(all);
+	return 0;
 }
 
 static void on_error_over(evutil_socket_t none, short what, void *listener)
@@ -350,28 +344,23 @@ static struct bufferevent *on_new(struct event_base *loop, void *clients)
 		mem_exhausted();
 	all->n++;
 	TAILQ_INSERT_TAIL(&all->list, c, in);
-	look_soon(all);
+	agent_task_in(&all->look, LOOK_MS);
 	return c->stream;
 }
 
-int clients_new(struct agent *a, struct evhttp *http, struct evconnlistener *listener,
-		const struct clients_bounds *bounds, struct clients **ret, struct err *err)
+struct clients *clients_new(struct agent *a, struct evhttp *http, struct evconnlistener *listener,
+			    const struct clients_bounds *bounds)
 {
 	struct clients *all = mem_new(struct clients);
 
 	*all = (struct clients){.agent = a, .listener = listener, .bounds = *bounds};
 	TAILQ_INIT(&all->list);
-	all->look = loop_timer(a->loop, on_look, all);
-	all->resume = loop_timer(a->loop, on_resume, all);
-	all->trim = loop_timer(a->loop, on_trim, all);
-	if (!all->look || !all->resume || !all->trim) {
-		clients_free(all);
-		return err_system(err, ENOMEM, "cannot watch the clients");
-	}
+	agent_task_init(&all->look, a, "clients", look, all);
+	agent_task_init(&all->resume, a, "pause of clients", resume, all);
+	agent_task_init(&all->trim, a, "memory of clients", trim, all);
 	evconnlistener_set_error_cb(listener, on_accept_error);
 	evhttp_set_bevcb(http, on_new, all);
-	*ret = all;
-	return 0;
+	return all;
 }
 
 void clients_free(struct clients *all)
@@ -382,9 +371,9 @@ void clients_free(struct clients *all)
 		return;
 	while ((c = TAILQ_FIRST(&all->list)))
 		forget(c);
-	loop_event_free(all->look);
-	loop_event_free(all->resume);
-	loop_event_free(all->trim);
+	agent_task_free(&all->look);
+	agent_task_free(&all->resume);
+	agent_task_free(&all->trim);
 	free(all);
 }
 

@@ -35,9 +35,9 @@ struct clients_bounds {
 	unsigned answer_s;  // to read an answer
 };
 
-// The server and its listener must exist for as long. 0 or -errno with err set.
-int clients_new(struct agent *a, struct evhttp *http, struct evconnlistener *listener,
-		const struct clients_bounds *bounds, struct clients **ret, struct err *err);
+// The server and its listener must exist for as long.
+struct clients *clients_new(struct agent *a, struct evhttp *http, struct evconnlistener *listener,
+			    const struct clients_bounds *bounds);
 // After the server was freed, or before it has turned the loop. NULL is allowed.
 void clients_free(struct clients *all);
 // Adds a problem if a client was closed lately because there were too many, or too many bytes.

@@ -8,7 +8,6 @@
 // names. The loop only fetches: a text is read, judged and written by workers.
 #include "ctl/agent/feeds.h"
 
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -32,7 +31,6 @@
 #include "ctl/control/feeds.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/net/curl_loop.h"
-#include "ctl/net/loop.h"
 
 enum {
 	JITTER_PERCENT = 10,
@@ -55,11 +53,10 @@ struct feed_job {
 	uint64_t copy_time;     // of its file
 	uint64_t plain_time;    // of the one whose text has neither ends nor names; 0: not known
 	bool plain;             // the text that came is so
-	struct event *timer;
-	uint64_t next_s;   // wall clock: of the next request
-	uint64_t good_s;   // wall clock: of the last good answer, changed or not; 0: none yet
-	unsigned failures; // in a row
-	struct err problem;
+	struct agent_task request;
+	uint64_t next_s; // wall clock: of the next request
+	uint64_t good_s; // wall clock: of the last good answer, changed or not; 0: none yet
+	struct trouble trouble;
 	bool wanted; // found in the policy, or among the lists
 };
 
@@ -85,19 +82,8 @@ static uint64_t jittered(uint64_t ms)
 
 static void fetch_in(struct feed_job *job, uint64_t ms)
 {
-	struct timeval in = {.tv_sec = (time_t)(ms / 1000),
-			     .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
-
 	job->next_s = (uint64_t)time(NULL) + ms / 1000;
-	evtimer_add(job->timer, &in);
-}
-
-static uint64_t retry_ms(const struct feed_job *job)
-{
-	unsigned doublings = job->failures < 16 ? job->failures - 1 : 15;
-	uint64_t ms = (uint64_t)RETRY_FIRST_MS << doublings;
-
-	return ms < job->url.every_ms ? ms : job->url.every_ms;
+	agent_task_move(&job->request, ms);
 }
 
 // ---- what came ----------------------------------------------------------------------------------
@@ -111,12 +97,10 @@ static void tell(const struct feed_job *job, const char *from, const char *to, c
 
 static void succeed(struct feed_job *job)
 {
-	if (job->problem.text[0]) {
+	if (trouble_end(&job->trouble)) {
 		log_notice("'%s' is good again", job->url.url);
 		tell(job, "failing", "ok", NULL);
 	}
-	err_clear(&job->problem);
-	job->failures = 0;
 	job->good_s = (uint64_t)time(NULL);
 	fetch_in(job, jittered(job->url.every_ms));
 }
@@ -131,15 +115,14 @@ static const char *what_stays(const struct feed_job *job)
 // The texts of one failure differ in times, bytes and entries.
 static void fail(struct feed_job *job, const struct err *err)
 {
-	bool known = err_is_like(&job->problem, err);
 	err_full_text full;
 
-	if (!job->failures++)
+	if (!job->trouble.times)
 		tell(job, "ok", "failing", err->text);
-	job->problem = *err;
-	if (!known)
+	if (trouble_begin_like(&job->trouble, err->text))
 		log_warning("%s; %s", err_full(err, full), what_stays(job));
-	fetch_in(job, jittered(retry_ms(job)));
+	fetch_in(job,
+		 jittered(trouble_pause_ms(job->trouble.times, RETRY_FIRST_MS, job->url.every_ms)));
 }
 
 // The text is bad, or cannot be used now.
@@ -427,18 +410,20 @@ static void read_copy(struct feed_job *job)
 	job->copy_time = time;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *ctx)
+static int start_fetch(void *ctx, struct err *err)
 {
 	struct feed_job *job = ctx;
 	struct fetch_request request;
-	struct err err = {0};
+	struct err why = {0};
 
+	(void)err;
 	if (job->fetch || job->worker || job->child)
-		return;
+		return 0;
 	read_copy(job);
 	request = feed_request(&job->url, &job->copy, job->part->agent->dns);
-	if (fetch_start(job->part->loop, &request, on_fetched, job, &job->fetch, &err))
-		fail(job, &err);
+	if (fetch_start(job->part->loop, &request, on_fetched, job, &job->fetch, &why))
+		fail(job, &why);
+	return 0;
 }
 
 // ---- jobs ---------------------------------------------------------------------------------------
@@ -460,7 +445,8 @@ static void job_free(struct feed_job *job)
 	fetch_cancel(job->fetch);
 	worker_stop(job->worker);
 	exchange_stop(job->child);
-	loop_event_free(job->timer);
+	agent_task_free(&job->request);
+	trouble_end(&job->trouble);
 	feed_free(&job->copy);
 	feed_free(&job->coming);
 	feed_list_free(&job->list);
@@ -505,9 +491,7 @@ static struct feed_job *follow(struct feeds_part *part, const char *key,
 		job = mem_new(struct feed_job);
 		job->part = part;
 		job->key = mem_strdup(key);
-		job->timer = loop_timer(part->agent->loop, on_timer, job);
-		if (!job->timer)
-			mem_exhausted();
+		agent_task_init(&job->request, part->agent, "request of a feed", start_fetch, job);
 		vec_push(&part->jobs, job);
 	}
 	job->wanted = true;
@@ -605,8 +589,7 @@ static int start(struct agent *a, struct err *err)
 	a->feeds->agent = a;
 	if ((code = reapply_new(a, &a->feeds->policy, err)))
 		return code;
-	if ((code = agent_task_init(&a->feeds->look, a, "look at feeds", look, a->feeds, err)))
-		return code;
+	agent_task_init(&a->feeds->look, a, "look at feeds", look, a->feeds);
 	agent_after_command(a, &a->feeds->look, AFTER_COMMAND_MS);
 	agent_task_in(&a->feeds->look, 0);
 	return curl_loop_new(a->loop, &a->feeds->loop, err);
@@ -653,10 +636,9 @@ static void report_job(const struct feed_job *job, struct json *feeds, struct js
 			 json_u64(job->good_s > job->copy.fetched_s ? job->good_s
 								    : job->copy.fetched_s));
 	json_set(one, "next_s", json_u64(job->next_s));
-	json_set(one, "failures", json_u64(job->failures));
+	json_set(one, "failures", json_u64(job->trouble.times));
 	json_append(feeds, one);
-	if (job->problem.text[0])
-		json_append(problems, json_string(job->problem.text));
+	trouble_report(&job->trouble, NULL, problems);
 }
 
 static void report(const struct agent *a, struct json *fields, struct json *problems)
@@ -666,8 +648,8 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	if (a->feeds)
 		vec_each (&a->feeds->jobs, job)
 			report_job(*job, feeds, problems);
-	if (a->feeds && reapply_problem(a->feeds->policy)->text[0])
-		json_append(problems, json_string(reapply_problem(a->feeds->policy)->text));
+	if (a->feeds)
+		reapply_report(a->feeds->policy, problems);
 	json_set(fields, "feeds", feeds);
 }
 
@@ -676,7 +658,7 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 static int reload(struct agent *a, struct err *err)
 {
 	vec_each (&a->feeds->jobs, job) {
-		if (!(*job)->list.list && !(*job)->problem.text[0])
+		if (!(*job)->list.list && !(*job)->trouble.why)
 			continue;
 		fetch_cancel(TAKE_PTR((*job)->fetch));
 		fetch_in(*job, 0);

@@ -4,7 +4,6 @@
 #include "ctl/agent/files.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,21 +21,18 @@
 #include "ctl/base/sum.h"
 #include "ctl/control/policy_left.h"
 #include "ctl/datapath/lock.h"
-#include "ctl/net/loop.h"
 
-#define AGAIN_FIRST_S 10 // after a failure: a trial may end, a name may resolve
-#define AGAIN_MOST_S  600
-#define AFTER_COMMAND 100 // ms; which then waits for the end of the command
-#define OUTPUT_MAX    (64u << 20)
+#define AGAIN_FIRST_MS 10000 // after a failure: a trial may end, a name may resolve
+#define AGAIN_MOST_MS  600000
+#define AFTER_COMMAND  100 // ms; which then waits for the end of the command
+#define OUTPUT_MAX     (64u << 20)
 
 struct files {
 	struct agent *agent;
 	struct watches *watches;
 	struct inputs inputs;
 	struct exchange *child;
-	struct event *again; // a timer
-	struct agent_task look;
-	unsigned failures;          // in a row
+	struct agent_task look, again;
 	bool wanted, offline;       // after the child that runs
 	bool reloading;             // the child that runs, or the one after it, is a reload
 	sum_text text;              // of the policy file, when it was last read; "": it was not
@@ -80,31 +76,26 @@ static void look_again(struct files *f)
 
 static void wait_and_try(struct files *f)
 {
-	unsigned doublings = f->failures < 8 ? f->failures - 1 : 7;
-	unsigned s = AGAIN_FIRST_S << doublings;
-	struct timeval in = {.tv_sec = s < AGAIN_MOST_S ? s : AGAIN_MOST_S};
-
-	evtimer_add(f->again, &in);
+	agent_task_move(&f->again,
+			trouble_pause_ms(f->agent->refused.times, AGAIN_FIRST_MS, AGAIN_MOST_MS));
 }
 
 // The same failure again is not logged: the same sentence, and the same first line before it.
 static void fail(struct files *f, const struct err *why, const struct exchange_result *r)
 {
-	struct err *refused = &f->agent->refused;
 	char first[sizeof(f->first)] = "";
 	bool same;
 
 	if (r)
 		snprintf(first, sizeof(first), "%.*s", (int)strcspn(r->said, "\n"), r->said);
 
-	f->failures++;
 	revisions_current(f->agent->instance, f->accepted, NULL);
 	applies_count(f->agent, APPLIES_FILE, false);
-	same = !strcmp(why->text, refused->text) && (!f->first[0] || !strcmp(first, f->first));
+	same = !trouble_begin(&f->agent->refused, why->text) &&
+	       (!f->first[0] || !strcmp(first, f->first));
 	snprintf(f->first, sizeof(f->first), "%s", first);
 	if (same)
 		return;
-	*refused = *why;
 	if (r && r->said[0])
 		exchange_log(r, false, log_error);
 	else
@@ -114,9 +105,8 @@ static void fail(struct files *f, const struct err *why, const struct exchange_r
 
 static void succeed(struct files *f, const struct exchange_result *r)
 {
-	applies_log(f->agent, r, f->agent->refused.text[0]);
-	err_clear(&f->agent->refused);
-	f->failures = 0;
+	applies_log(f->agent, r, f->agent->refused.why);
+	trouble_end(&f->agent->refused);
 	applies_count(f->agent, APPLIES_FILE, true);
 	feeds_follow(f->agent);
 }
@@ -170,7 +160,7 @@ static void start_child(struct files *f)
 	if (f->offline)
 		args[n++] = "--offline";
 	f->wanted = f->offline = false;
-	evtimer_del(f->again);
+	agent_task_cancel(&f->again);
 	if (!exchange_start(f->agent, &request, &f->child, &err))
 		return;
 	fail(f, &err, NULL);
@@ -226,8 +216,8 @@ static bool is_absent(struct files *f)
 		log_warning("'%s' no longer exists; the policy in effect stays", f->agent->policy);
 	f->gone = gone;
 	if (absent) {
-		err_clear(&f->agent->refused);
-		evtimer_del(f->again);
+		trouble_end(&f->agent->refused);
+		agent_task_cancel(&f->again);
 	}
 	agent_changed(f->agent);
 	return absent;
@@ -246,12 +236,14 @@ static void on_change(void *ctx)
 		files_apply(f->agent, false);
 }
 
-static void on_again(evutil_socket_t fd, short what, void *ctx)
+static int try_again(void *ctx, struct err *err)
 {
 	struct files *f = ctx;
 
+	(void)err;
 	if (!is_absent(f))
 		files_apply(f->agent, false);
+	return 0;
 }
 
 // A command may have applied what was refused.
@@ -264,7 +256,7 @@ static int look(void *ctx, struct err *err)
 
 	if (f->child)
 		agent_task_in(&f->look, AFTER_COMMAND);
-	if (f->child || !f->agent->refused.text[0])
+	if (f->child || !f->agent->refused.why)
 		return 0;
 	if ((code = lock_share(f->agent->instance, &lock, err)))
 		return code;
@@ -284,9 +276,8 @@ static void take_start(struct files *f)
 		return;
 	}
 	is_other_text(f);
-	applies_count(a, APPLIES_FILE, !a->refused.text[0]);
-	if (a->refused.text[0]) {
-		f->failures = 1;
+	applies_count(a, APPLIES_FILE, !a->refused.why);
+	if (a->refused.why) {
 		revisions_current(a->instance, f->accepted, NULL);
 		wait_and_try(f);
 	}
@@ -299,13 +290,10 @@ static int start(struct agent *a, struct err *err)
 
 	f->agent = a;
 	a->files = f;
-	f->again = loop_timer(a->loop, on_again, f);
-	if (!f->again)
-		return err_system(err, ENOMEM, "cannot set a timer");
-	if ((code = agent_task_init(&f->look, a, "look at the accepted policy", look, f, err)))
-		return code;
+	agent_task_init(&f->again, a, "apply of the policy file", try_again, f);
+	agent_task_init(&f->look, a, "look at the accepted policy", look, f);
 	agent_after_command(a, &f->look, AFTER_COMMAND);
-	if ((code = watches_new(a->loop, on_change, f, &f->watches, err)))
+	if ((code = watches_new(a, on_change, f, &f->watches, err)))
 		return code;
 	look_again(f);
 	feeds_follow(a);
@@ -323,7 +311,7 @@ static void stop(struct agent *a)
 	agent_task_free(&f->look);
 	watches_free(f->watches);
 	inputs_free(&f->inputs);
-	loop_event_free(f->again);
+	agent_task_free(&f->again);
 	free(f);
 	a->files = NULL;
 }

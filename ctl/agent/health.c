@@ -8,7 +8,6 @@
 #include "ctl/agent/health.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,6 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/net/link.h"
-#include "ctl/net/loop.h"
 
 #define ROUND_MS     10 // changes within this time are one rewrite
 #define ROUND_MAX_MS 40 // the same where rewrites take long
@@ -76,23 +74,22 @@ static uint64_t random_below(struct agent_health *h, uint64_t bound)
 
 static void check_in(struct health_target *t, uint64_t ms)
 {
-	struct timeval in = {.tv_sec = (time_t)(ms / 1000),
-			     .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
-
 	t->next_ms = health_now_ms() + ms;
-	evtimer_add(t->timer, &in);
+	agent_task_move(&t->check, ms);
 }
 
-static void on_time(evutil_socket_t fd, short what, void *target)
+static int check(void *target, struct err *err)
 {
 	struct health_target *t = target;
 
+	(void)err;
 	if (t->awaited)
-		return;
+		return 0;
 	t->began_ms = health_now_ms();
 	t->awaited = t->n_probes;
 	for (size_t n = 0; n < t->n_probes; n++)
 		probe_start(t->probes[n].probe);
+	return 0;
 }
 
 // Up to a tenth earlier, so that checks do not fall into step.
@@ -363,9 +360,7 @@ static void plan_first(struct agent_health *h, struct health_target *t,
 	uint64_t now = health_now_ms(), every = t->service->rules.every_ms;
 	uint64_t left = was && was->next_ms > now ? was->next_ms - now : 0;
 
-	t->timer = loop_timer(h->agent->loop, on_time, t);
-	if (!t->timer)
-		mem_exhausted();
+	agent_task_init(&t->check, h->agent, "check of a backend", check, t);
 	if (is_waiting(t))
 		check_in(t, random_below(h, SUSPECT_MS));
 	else if (was && was->n_probes)
@@ -615,18 +610,12 @@ static int start(struct agent *a, struct err *err)
 	h->random |= 1;
 	if ((code = probes_new(a->loop, &h->probes, err)))
 		return code;
-	if ((code = agent_task_init(&h->look, a, "services to check", look, h, err)))
-		return code;
-	if ((code = agent_task_init(&h->apply, a, "health of backends", apply, h, err)))
-		return code;
-	if ((code = agent_task_init(&h->tick, a, "times of health", tick, h, err)))
-		return code;
-	if ((code = agent_task_init(&h->save, a, "file of health", save, h, err)))
-		return code;
-	if ((code = agent_task_init(&h->tell, a, "times of checks", tell, h, err)))
-		return code;
-	if ((code = agent_task_init(&h->sources, a, "sources of checks", look_at_sources, h, err)))
-		return code;
+	agent_task_init(&h->look, a, "services to check", look, h);
+	agent_task_init(&h->apply, a, "health of backends", apply, h);
+	agent_task_init(&h->tick, a, "times of health", tick, h);
+	agent_task_init(&h->save, a, "file of health", save, h);
+	agent_task_init(&h->tell, a, "times of checks", tell, h);
+	agent_task_init(&h->sources, a, "sources of checks", look_at_sources, h);
 	raise_limit();
 	agent_after_command(a, &h->look, LOOK_MS);
 	agent_task_in(&h->look, 0);

@@ -3,7 +3,6 @@
 #include "ctl/agent/health_targets.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 #include "ctl/base/pattern.h"
 #include "ctl/control/active.h"
 #include "ctl/net/lookup.h"
-#include "ctl/net/loop.h"
 #include "ctl/net/route.h"
 
 #define VARIABLES 6
@@ -553,7 +551,7 @@ void health_targets_free(struct health_targets *t)
 			path_way_free(t->at[i].probes[p].way);
 		}
 		free(t->at[i].probes);
-		loop_event_free(t->at[i].timer);
+		agent_task_free(&t->at[i].check);
 	}
 	for (size_t i = 0; i < t->n_services; i++) {
 		free(t->services[i].backends);

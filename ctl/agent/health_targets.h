@@ -3,12 +3,11 @@
 #pragma once
 
 #include "ctl/agent/path.h"
+#include "ctl/agent/task.h"
 #include "ctl/control/candidate.h"
 #include "ctl/control/health_file.h"
 #include "ctl/control/pool.h"
 #include "ctl/net/probe.h"
-
-struct event;
 
 // A check of a backend has one, via path one for each address of the service that is asked.
 struct health_probe {
@@ -26,7 +25,7 @@ struct health_target { // a backend of a service
 	size_t n_probes;           // 0: `check none`
 	size_t awaited;            // probes of the check that runs
 	struct check_times *times; // of the service
-	struct event *timer;       // of the next check
+	struct agent_task check;   // the next one
 	uint64_t began_ms;         // of the last check
 	uint64_t next_ms;          // of the next one
 	uint64_t wait_ms; // when one that is fresh has waited long enough for its first check

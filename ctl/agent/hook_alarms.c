@@ -2,7 +2,6 @@
 // Compares the alarms of a run of weir status with those of the one before.
 #include "ctl/agent/hook_alarms.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/agent/agent.h"
@@ -20,16 +19,11 @@
 #define COMMAND_S        30
 #define OUTPUT_MAX       (64u << 20)
 
-struct alarm {
-	char *key, *text;
-	bool lasts; // in the present document
-};
-
 struct hook_alarms {
 	struct agent *agent;
 	struct agent_task look;
 	struct exchange *child;
-	VEC(struct alarm) alarms;
+	struct troubles alarms; // by their keys
 };
 
 // ---- which alarms are the same ------------------------------------------------------------------
@@ -61,52 +55,27 @@ char *hook_alarm_key(const char *alarm)
 	return text_take(&key);
 }
 
-static struct alarm *find(struct hook_alarms *h, const char *key)
-{
-	vec_each (&h->alarms, one)
-		if (!strcmp(one->key, key))
-			return one;
-	return NULL;
-}
-
-static void alarm_free(struct alarm *one)
-{
-	free(one->key);
-	free(one->text);
-}
-
 // ---- what has changed ---------------------------------------------------------------------------
 
+// An alarm keeps the sentence with which it has begun.
 static void take(struct hook_alarms *h, const char *text)
 {
 	CLEANUP_FREE char *key = hook_alarm_key(text);
-	struct alarm *known = find(h, key);
+	const char *known = troubles_why(&h->alarms, key);
 
-	if (known) {
-		known->lasts = true;
-		return;
-	}
-	vec_push(&h->alarms, ((struct alarm){TAKE_PTR(key), mem_strdup(text), true}));
-	hooks_tell(h->agent, &(struct hook_event){
-				     .event = "alarm", .object = text, .from = "off", .to = "on"});
+	if (troubles_note(&h->alarms, key, known ? known : text))
+		hooks_tell(h->agent,
+			   &(struct hook_event){
+				   .event = "alarm", .object = text, .from = "off", .to = "on"});
 }
 
-static void end_others(struct hook_alarms *h)
+static void tell_end(void *ctx, const char *key, const char *text)
 {
-	size_t kept = 0;
+	struct hook_alarms *h = ctx;
 
-	vec_each (&h->alarms, one) {
-		if (one->lasts) {
-			h->alarms.at[kept++] = *one;
-			continue;
-		}
-		hooks_tell(h->agent, &(struct hook_event){.event = "alarm",
-							  .object = one->text,
-							  .from = "on",
-							  .to = "off"});
-		alarm_free(one);
-	}
-	h->alarms.n = kept;
+	(void)key;
+	hooks_tell(h->agent, &(struct hook_event){
+				     .event = "alarm", .object = text, .from = "on", .to = "off"});
 }
 
 // Without an instance there is nothing to alarm about, and without a document nothing is known.
@@ -119,12 +88,11 @@ static void on_status(void *ctx, const struct exchange_result *r)
 	agent_task_in(&h->look, EVERY_MS);
 	if (!alarms && r->status != ERR_INPUT)
 		return;
-	vec_each (&h->alarms, one)
-		one->lasts = false;
+	troubles_begin(&h->alarms);
 	for (size_t n = 0; n < json_length(alarms); n++)
 		if (json_text(json_at(alarms, n)))
 			take(h, json_text(json_at(alarms, n)));
-	end_others(h);
+	troubles_end(&h->alarms, tell_end, h);
 }
 
 static int look(void *ctx, struct err *err)
@@ -150,17 +118,15 @@ static int look(void *ctx, struct err *err)
 
 // ---- start and end ------------------------------------------------------------------------------
 
-int hook_alarms_new(struct agent *a, struct hook_alarms **ret, struct err *err)
+struct hook_alarms *hook_alarms_new(struct agent *a)
 {
-	struct hook_alarms *h = *ret = mem_new(struct hook_alarms);
-	int code;
+	struct hook_alarms *h = mem_new(struct hook_alarms);
 
 	h->agent = a;
-	if ((code = agent_task_init(&h->look, a, "alarms for the hook", look, h, err)))
-		return code;
+	agent_task_init(&h->look, a, "alarms for the hook", look, h);
 	agent_after_command(a, &h->look, AFTER_COMMAND_MS);
 	agent_task_in(&h->look, AFTER_COMMAND_MS);
-	return 0;
+	return h;
 }
 
 void hook_alarms_free(struct hook_alarms *h)
@@ -169,8 +135,6 @@ void hook_alarms_free(struct hook_alarms *h)
 		return;
 	exchange_stop(h->child);
 	agent_task_free(&h->look);
-	vec_each (&h->alarms, one)
-		alarm_free(one);
-	vec_free(&h->alarms);
+	troubles_free(&h->alarms);
 	free(h);
 }

@@ -13,6 +13,7 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/hook_alarms.h"
+#include "ctl/agent/task.h"
 #include "ctl/base/json.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
@@ -34,9 +35,9 @@ struct hooks {
 	pid_t pid;         // 0: none runs
 	int fd;            // its pidfd
 	struct event *end; // of fd
-	struct event *timer;
-	bool late;         // it was killed
-	char problem[200]; // of the last one that has ended; "": none
+	struct agent_task timeout;
+	bool late;              // it was killed
+	struct trouble trouble; // of the last one that has ended
 	struct hook_alarms *alarms;
 };
 
@@ -124,15 +125,16 @@ static void note_end(struct hooks *h, const char *why)
 {
 	h->ended++;
 	h->failed += why[0] != '\0';
-	if (why[0] && strcmp(why, h->problem) != 0)
+	if (!why[0])
+		trouble_end(&h->trouble);
+	else if (trouble_begin(&h->trouble, why))
 		log_warning("hook '%s' %s", h->agent->hook, why);
-	snprintf(h->problem, sizeof(h->problem), "%s", why);
 	agent_changed(h->agent);
 }
 
 static void close_process(struct hooks *h)
 {
-	event_del(h->timer);
+	agent_task_cancel(&h->timeout);
 	loop_event_free(TAKE_PTR(h->end));
 	fd_close(h->fd);
 	h->fd = -1;
@@ -157,12 +159,14 @@ static void on_end(evutil_socket_t fd, short what, void *ctx)
 }
 
 // The next one waits until the process is dead.
-static void on_timeout(evutil_socket_t fd, short what, void *ctx)
+static int on_timeout(void *ctx, struct err *err)
 {
 	struct hooks *h = ctx;
 
+	(void)err;
 	h->late = true;
 	program_kill(h->pid);
+	return 0;
 }
 
 static int write_line(const char *line, int *ret)
@@ -188,7 +192,6 @@ static int run(struct hooks *h, const char *line)
 {
 	extern char **environ;
 	const char *arguments[] = {h->agent->hook, NULL};
-	const struct timeval most = {.tv_sec = SECONDS};
 	CLEANUP_FD int in = -1;
 	int code = write_line(line, &in);
 
@@ -202,8 +205,9 @@ static int run(struct hooks *h, const char *line)
 		return code;
 	}
 	h->end = loop_event(h->agent->loop, h->fd, EV_READ | EV_PERSIST, on_end, h);
-	if (!h->end || event_add(h->end, NULL) || evtimer_add(h->timer, &most))
+	if (!h->end || event_add(h->end, NULL))
 		mem_exhausted();
+	agent_task_move(&h->timeout, SECONDS * 1000);
 	return 0;
 }
 
@@ -240,15 +244,15 @@ static int start(struct agent *a, struct err *err)
 {
 	struct hooks *h;
 
+	(void)err;
 	if (!a->hook)
 		return 0;
 	h = mem_new(struct hooks);
 	*h = (struct hooks){.agent = a, .fd = -1};
 	a->hooks = h;
-	h->timer = loop_timer(a->loop, on_timeout, h);
-	if (!h->timer)
-		return err_system(err, ENOMEM, "cannot set a timer");
-	return hook_alarms_new(a, &h->alarms, err);
+	agent_task_init(&h->timeout, a, "time of the hook", on_timeout, h);
+	h->alarms = hook_alarms_new(a);
+	return 0;
 }
 
 static void stop(struct agent *a)
@@ -266,7 +270,8 @@ static void stop(struct agent *a)
 	vec_each (&h->waiting, line)
 		free(*line);
 	vec_free(&h->waiting);
-	loop_event_free(h->timer);
+	agent_task_free(&h->timeout);
+	trouble_end(&h->trouble);
 	free(h);
 }
 
@@ -281,8 +286,8 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "failed", json_u64(h->failed));
 	json_set(fields, "waiting", json_u64(h->waiting.n));
 	json_set(fields, "lost", json_u64(h->lost_all));
-	if (h->problem[0]) {
-		CLEANUP_FREE char *text = mem_printf("hook '%s' %s", a->hook, h->problem);
+	if (h->trouble.why) {
+		CLEANUP_FREE char *text = mem_printf("hook '%s' %s", a->hook, h->trouble.why);
 
 		json_append(problems, json_string(text));
 	}

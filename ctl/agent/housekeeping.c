@@ -46,8 +46,6 @@ struct housekeeping {
 	bool is_due;             // a tidy, for what is in `due`
 	struct lb_due due;       // for the copy that tidies up
 	struct worker *tidy;     // reads all pins, which takes long; NULL: none runs
-	int tidied;              // what the last one has ended with, not looked at yet
-	struct err tidy_err;
 };
 
 // ---- trials -------------------------------------------------------------------------------------
@@ -237,11 +235,11 @@ static void on_tidied(void *part, int code, uint64_t done, const struct err *err
 	struct housekeeping *h = part;
 
 	h->tidy = NULL;
-	h->tidied = code;
-	h->tidy_err = *err;
 	if (done)
 		h->walked_ms = agent_now_ms();
-	agent_task_in(&h->services, code ? 0 : AFTER_COMMAND_MS); // for the next deadline
+	agent_task_end(&h->services, code, err);
+	if (!code)
+		agent_task_in(&h->services, AFTER_COMMAND_MS); // for the next deadline
 }
 
 // The copy of the agent has the list of what has ended.
@@ -251,7 +249,7 @@ static int start_tidy(struct housekeeping *h, struct err *err)
 
 	lb_due_free(&h->due);
 	h->is_due = false;
-	return code;
+	return code ? code : -EINPROGRESS;
 }
 
 // To look and to copy an agent that has much memory are two callbacks, each of some milliseconds.
@@ -260,24 +258,21 @@ static int do_services(void *part, struct err *err)
 	struct housekeeping *h = part;
 	uint64_t wait;
 	bool any;
-	int code = h->tidied;
+	int code;
 
-	if (h->tidy || !bpffs_exist(h->agent->instance))
+	if (h->tidy)
+		return -EINPROGRESS;
+	if (!bpffs_exist(h->agent->instance))
 		return 0;
 	if (h->is_due)
 		return start_tidy(h, err);
-	h->tidied = 0;
-	if (code) {
-		*err = h->tidy_err;
-		return code;
-	}
 	lb_due_free(&h->due);
 	if ((code = look_at_services(h, &h->due, &any, err)) || !any)
 		return code;
 	wait = tidy_in(h, &h->due);
 	h->is_due = !wait;
 	agent_task_in(&h->services, least(least(wait, h->due.look_ms), LOOK_MOST_MS));
-	return 0;
+	return wait ? 0 : -EINPROGRESS;
 }
 
 // ---- entries ------------------------------------------------------------------------------------
@@ -344,16 +339,13 @@ static void begin(struct agent_task *task, uint64_t ms)
 static int start(struct agent *a, struct err *err)
 {
 	struct housekeeping *h = mem_new(struct housekeeping);
-	int code;
 
+	(void)err;
 	h->agent = a;
 	a->housekeeping = h;
-	if ((code = agent_task_init(&h->trial, a, "end of a trial", do_trial, h, err)))
-		return code;
-	if ((code = agent_task_init(&h->services, a, "services", do_services, h, err)))
-		return code;
-	if ((code = agent_task_init(&h->entries, a, "expired entries", do_entries, h, err)))
-		return code;
+	agent_task_init(&h->trial, a, "end of a trial", do_trial, h);
+	agent_task_init(&h->services, a, "services", do_services, h);
+	agent_task_init(&h->entries, a, "expired entries", do_entries, h);
 	begin(&h->trial, AFTER_COMMAND_MS);
 	begin(&h->services, AFTER_COMMAND_MS);
 	begin(&h->entries, ENTRIES_LEAST_MS);

@@ -59,7 +59,7 @@ struct links_part {
 	struct agent_task look, command;
 	VEC(struct links_device) devices;
 	VEC(struct links_hop) hops; // sorted by address
-	struct sentences lost;      // of the last look
+	struct troubles lost;       // sentences of the last look
 	uint64_t took_ms;           // by the last look
 	uint32_t generation;        // at the last look
 	uint32_t instance;          // the id of its programs' map then
@@ -256,29 +256,21 @@ static void take_hops(struct links_part *l, const struct lb_paths *paths)
 	l->hops.cap = now.cap;
 }
 
-static bool has(const struct sentences *list, const char *text)
+static void tell_found(void *links, const char *text, const char *same)
 {
-	vec_each (list, one)
-		if (!strcmp(*one, text))
-			return true;
-	return false;
+	(void)links;
+	(void)same;
+	log_notice("no longer: %s", text);
 }
 
 // What has become unreachable since the last look, and what is reachable again.
 static void tell_lost(struct links_part *l, const struct lb_paths *paths)
 {
-	struct sentences now = {0};
-
-	vec_each (&paths->lost, text) {
-		if (!has(&l->lost, *text))
+	troubles_begin(&l->lost);
+	vec_each (&paths->lost, text)
+		if (troubles_note(&l->lost, *text, *text))
 			log_warning("%s", *text);
-		sentences_add(&now, mem_strdup(*text));
-	}
-	vec_each (&l->lost, text)
-		if (!has(&now, *text))
-			log_notice("no longer: %s", *text);
-	sentences_free(&l->lost);
-	l->lost = now;
+	troubles_end(&l->lost, tell_found, NULL);
 }
 
 // What a look has found.
@@ -499,10 +491,8 @@ static int start(struct agent *a, struct err *err)
 		loop_event(a->loop, monitor_fd(l->monitor), EV_READ | EV_PERSIST, on_readable, l);
 	if (!l->readable || event_add(l->readable, NULL))
 		return err_system(err, ENOMEM, "cannot register an event");
-	if ((code = agent_task_init(&l->look, a, "links and next hops", do_look, l, err)))
-		return code;
-	if ((code = agent_task_init(&l->command, a, "links after a command", do_command, l, err)))
-		return code;
+	agent_task_init(&l->look, a, "links and next hops", do_look, l);
+	agent_task_init(&l->command, a, "links after a command", do_command, l);
 	agent_after_command(a, &l->command, COMMAND_MS);
 	agent_task_in(&l->look, 0);
 	return 0;
@@ -520,7 +510,7 @@ static void stop(struct agent *a)
 	agent_task_free(&l->command);
 	vec_free(&l->devices);
 	vec_free(&l->hops);
-	sentences_free(&l->lost);
+	troubles_free(&l->lost);
 	free(l);
 	a->links = NULL;
 }

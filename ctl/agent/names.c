@@ -5,7 +5,6 @@
 // The work is that of `weir refresh`, in a process of its own. What is kept here is only when each
 // name is due; after a restart all are due soon, spread over time.
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,7 +12,6 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/exchange.h"
-#include "ctl/agent/names_trouble.h"
 #include "ctl/agent/places.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/geo.h"
@@ -23,7 +21,6 @@
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/net/loop.h"
 
 #define TTL_LEAST_MS   5000
 #define TTL_MOST_MS    3600000
@@ -41,7 +38,27 @@
 #define TIMEOUT_S      60
 #define PROBLEMS_SHOWN 5
 #define TOLD_AT_ONCE   5 // names of a question that a kind of message names; the others are counted
-#define BACK_OFF_MOST  10 // doublings
+#define BACK_OFF_MS    60000 // of a trouble, at most
+
+// What is wrong with names as a whole, apart from single answers.
+enum names_trouble {
+	TROUBLE_LIST,     // which names there are is not known
+	TROUBLE_QUESTION, // none of the names that were asked for has an answer
+	TROUBLE_ENTRIES,  // entries cannot be changed
+	TROUBLE_POLICY,   // the policy cannot be changed, or its record cannot be read
+	TROUBLES,
+};
+
+static const struct {
+	const char *meanwhile, *over;
+} words[TROUBLES] = {
+	[TROUBLE_LIST] = {"the names of before are followed", "the names are listed again"},
+	[TROUBLE_QUESTION] = {"all names keep their addresses", "names are asked for again"},
+	[TROUBLE_ENTRIES] = {"the entries keep their addresses",
+			     "the entries follow their names again"},
+	[TROUBLE_POLICY] = {"its names are tried again later",
+			    "the policy follows its names again"},
+};
 
 struct watched {
 	char *name;
@@ -65,14 +82,13 @@ struct told {
 
 struct names_part {
 	struct agent *agent;
-	struct agent_task list;
-	struct event *timer;
+	struct agent_task list, ask;
 	struct exchange *listing, *asking;
 	uint64_t began_ms, listed_ms; // the last listing
 	uint64_t asked_ms, rest_ms;   // the last question, and until when no other follows
 	VEC(struct watched) names;    // sorted
 	struct told told;             // of the answers that are being read
-	struct names_troubles troubles;
+	struct trouble troubles[TROUBLES];
 };
 
 static int compare(const void *a, const void *b)
@@ -96,21 +112,17 @@ static uint64_t random_below(uint64_t n)
 
 static void plan(struct names_part *p)
 {
-	uint64_t now = agent_now_ms(), next = UINT64_MAX, in;
-	struct timeval at;
+	uint64_t now = agent_now_ms(), next = UINT64_MAX;
 
 	vec_each (&p->names, one)
 		next = one->due_ms < next ? one->due_ms : next;
 	if (next == UINT64_MAX || p->asking) {
-		evtimer_del(p->timer);
+		agent_task_cancel(&p->ask);
 		return;
 	}
 	next = next < p->rest_ms ? p->rest_ms : next;
 	next = next < p->asked_ms + PAUSE_MS ? p->asked_ms + PAUSE_MS : next;
-	in = next > now ? next - now : 0;
-	at = (struct timeval){.tv_sec = (time_t)(in / 1000),
-			      .tv_usec = (suseconds_t)(in % 1000 * 1000)};
-	evtimer_add(p->timer, &at);
+	agent_task_move(&p->ask, next > now ? next - now : 0);
 }
 
 static uint64_t within(uint64_t ms, uint64_t least, uint64_t most)
@@ -128,10 +140,9 @@ static uint64_t after_answer(struct watched *one, uint64_t ttl_ms)
 
 static uint64_t after_failure(const struct watched *one)
 {
-	uint64_t ms = TTL_LEAST_MS
-		      << (one->failures < BACK_OFF_MOST ? one->failures - 1 : BACK_OFF_MOST);
+	uint64_t ms = trouble_pause_ms(one->failures, TTL_LEAST_MS,
+				       one->server ? SERVER_MOST_MS : TTL_MOST_MS);
 
-	ms = within(ms, TTL_LEAST_MS, one->server ? SERVER_MOST_MS : TTL_MOST_MS);
 	return ms + random_below(ms / 4);
 }
 
@@ -290,12 +301,32 @@ static bool has_names_with(const struct names_part *p, enum names_trouble which)
 	return false;
 }
 
+static void begin_trouble(struct names_part *p, enum names_trouble which, const char *why)
+{
+	if (trouble_begin(&p->troubles[which], why))
+		log_error("%s; %s", why, words[which].meanwhile);
+}
+
+static bool end_trouble(struct names_part *p, enum names_trouble which)
+{
+	bool was = trouble_end(&p->troubles[which]);
+
+	if (was)
+		log_notice("%s", words[which].over);
+	return was;
+}
+
+static uint64_t trouble_pause(const struct names_part *p, enum names_trouble which)
+{
+	return trouble_pause_ms(p->troubles[which].times, TTL_LEAST_MS, BACK_OFF_MS);
+}
+
 // Another question may concern only names that have nothing to change: that does not end a trouble.
 static void take_refusal(struct names_part *p, enum names_trouble which, const char *why)
 {
 	if (why)
-		names_trouble_begin(&p->troubles, which, why);
-	else if (!has_names_with(p, which) && names_trouble_end(&p->troubles, which))
+		begin_trouble(p, which, why);
+	else if (!has_names_with(p, which) && end_trouble(p, which))
 		ask_failing(p);
 }
 
@@ -336,18 +367,17 @@ static void take_answers(struct names_part *p, const struct json *rows)
 }
 
 // An instance that is detached as a whole has no names, and `weir status` reports it.
-static void begin_trouble(struct names_part *p, enum names_trouble which, const char *why)
+static void fail(struct names_part *p, enum names_trouble which, const char *why)
 {
 	if (bpffs_exist(p->agent->instance))
-		names_trouble_begin(&p->troubles, which, why);
+		begin_trouble(p, which, why);
 }
 
 // Those that were asked for keep what they have; the next question waits.
 static void fail_question(struct names_part *p, const char *why)
 {
-	begin_trouble(p, TROUBLE_QUESTION, why);
-	p->rest_ms = agent_now_ms() +
-		     names_trouble_pause_ms(&p->troubles, TROUBLE_QUESTION, TTL_LEAST_MS);
+	fail(p, TROUBLE_QUESTION, why);
+	p->rest_ms = agent_now_ms() + trouble_pause(p, TROUBLE_QUESTION);
 	vec_each (&p->names, one) {
 		if (one->asked)
 			take_trouble(one, 1u << TROUBLE_QUESTION);
@@ -359,12 +389,11 @@ static void take_document(struct names_part *p, const struct json *document)
 {
 	uint64_t now = agent_now_ms();
 
-	if (names_trouble_end(&p->troubles, TROUBLE_QUESTION))
+	if (end_trouble(p, TROUBLE_QUESTION))
 		ask_failing(p);
 	take_answers(p, json_get(document, "names"));
 	take_refusals(p, document);
-	if (json_is_yes(json_get(document, "switched")) ||
-	    names_has_trouble(&p->troubles, TROUBLE_POLICY))
+	if (json_is_yes(json_get(document, "switched")) || p->troubles[TROUBLE_POLICY].why)
 		p->rest_ms = now + (now - p->asked_ms) * SWITCH_SHARE;
 }
 
@@ -438,17 +467,19 @@ static void add_due(struct names_part *p, uint64_t now, struct text *to)
 	}
 }
 
-static void on_due(evutil_socket_t none, short what, void *part)
+static int ask_due(void *part, struct err *err)
 {
 	struct names_part *p = part;
 	CLEANUP_TEXT struct text input = {0};
 
+	(void)err;
 	if (!p->asking)
 		add_due(p, agent_now_ms(), &input);
 	if (input.len)
 		ask(p, &input);
 	else
 		plan(p);
+	return 0;
 }
 
 // ---- which --------------------------------------------------------------------------------------
@@ -536,21 +567,21 @@ static void take_list(struct names_part *p, const struct json *rows)
 // What cannot be read is looked at again, also without a command that mends it.
 static void list_again(struct names_part *p, enum names_trouble which)
 {
-	agent_task_in(&p->list, names_trouble_pause_ms(&p->troubles, which, TTL_LEAST_MS));
+	agent_task_in(&p->list, trouble_pause(p, which));
 }
 
 static void fail_listing(struct names_part *p, const char *why)
 {
-	begin_trouble(p, TROUBLE_LIST, why);
+	fail(p, TROUBLE_LIST, why);
 	list_again(p, TROUBLE_LIST);
 }
 
 static void take_listing(struct names_part *p, const struct json *document)
 {
-	names_trouble_end(&p->troubles, TROUBLE_LIST);
+	end_trouble(p, TROUBLE_LIST);
 	take_list(p, json_get(document, "names"));
 	take_refusals(p, document);
-	if (names_has_trouble(&p->troubles, TROUBLE_POLICY))
+	if (p->troubles[TROUBLE_POLICY].why)
 		list_again(p, TROUBLE_POLICY);
 }
 
@@ -592,14 +623,12 @@ static int look(void *part, struct err *err)
 static int start(struct agent *a, struct err *err)
 {
 	struct names_part *p = mem_new(struct names_part);
-	int code;
 
+	(void)err;
 	*p = (struct names_part){.agent = a};
 	a->names = p;
-	if (!(p->timer = loop_timer(a->loop, on_due, p)))
-		return err_system(err, ENOMEM, "cannot make a timer");
-	if ((code = agent_task_init(&p->list, a, "list of names", look, p, err)))
-		return code;
+	agent_task_init(&p->ask, a, "names that are due", ask_due, p);
+	agent_task_init(&p->list, a, "list of names", look, p);
 	agent_after_command(a, &p->list, AFTER_COMMAND);
 	agent_task_in(&p->list, 0);
 	return 0;
@@ -614,10 +643,11 @@ static void stop(struct agent *a)
 	exchange_stop(p->listing);
 	exchange_stop(p->asking);
 	agent_task_free(&p->list);
-	loop_event_free(p->timer);
+	agent_task_free(&p->ask);
 	forget_unlisted(p);
 	vec_free(&p->names);
-	names_troubles_free(&p->troubles);
+	for (size_t n = 0; n < TROUBLES; n++)
+		trouble_end(&p->troubles[n]);
 	free(p);
 }
 
@@ -645,7 +675,8 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 		if (one->why && failing <= PROBLEMS_SHOWN)
 			json_append(problems, json_string(one->why));
 	}
-	names_troubles_report(&a->names->troubles, problems);
+	for (size_t n = 0; n < TROUBLES; n++)
+		trouble_report(&a->names->troubles[n], NULL, problems);
 	agent_task_report(&a->names->list, problems);
 	json_set(fields, "names", json_u64(a->names->names.n));
 	json_set(fields, "fresh", json_u64(a->names->names.n - failing));

@@ -8,7 +8,6 @@
 #include "ctl/agent/places.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,62 +20,33 @@
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
 #include "ctl/net/geo_db.h"
-#include "ctl/net/loop.h"
 
-#define AGAIN_FIRST_S  10
-#define AGAIN_MOST_S   600
+#define AGAIN_FIRST_MS 10000
+#define AGAIN_MOST_MS  600000
 #define OUTPUT_MAX     (64u << 20)
 #define TIMEOUT_S      300
 #define PROBLEMS_SHOWN 5
-
-struct problem {
-	char *name, *why;
-};
-
-struct problems {
-	struct problem *at;
-	size_t n, cap;
-};
 
 struct places_part {
 	struct agent *agent;
 	struct watches *watches;
 	struct exchange *asking;
-	struct event *again; // a timer
-	bool wanted;         // after the command that runs
+	struct agent_task ask;
+	bool wanted; // after the command that runs
 	uint64_t asked_ms;
 	unsigned failures; // in a row
+	size_t failed;     // places of the last answer
 	size_t n;          // such entries have so many names
-	struct problems problems;
+	struct troubles troubles;
 };
-
-static void problems_free(struct problems *problems)
-{
-	vec_each (problems, one) {
-		free(one->name);
-		free(one->why);
-	}
-	vec_free(problems);
-}
-
-static const struct problem *find(const struct problems *problems, const char *name)
-{
-	vec_each (problems, one)
-		if (!strcmp(one->name, name))
-			return one;
-	return NULL;
-}
 
 // ---- results ------------------------------------------------------------------------------------
 
-static void take_problem(struct places_part *p, struct problems *to, const char *name,
-			 const char *why)
+static void fail(struct places_part *p, const char *name, const char *why)
 {
-	const struct problem *before = find(&p->problems, name);
-
-	if (!before || strcmp(before->why, why) != 0)
+	if (troubles_note(&p->troubles, name, why))
 		log_warning("%s; the previous prefixes stay in effect", why);
-	vec_push(to, ((struct problem){mem_strdup(name), mem_strdup(why)}));
+	p->failed++;
 }
 
 static void tell_change(const struct places_part *p, const char *name, const struct json *row)
@@ -86,59 +56,52 @@ static void tell_change(const struct places_part *p, const char *name, const str
 	if (added || removed)
 		log_notice("%s: %llu %s added, %llu removed", name, (unsigned long long)added,
 			   num_plural(added, "prefix", "prefixes"), (unsigned long long)removed);
-	else if (find(&p->problems, name))
+	else if (troubles_why(&p->troubles, name))
 		log_notice("%s follows its database again", name);
 }
 
-static void take_row(struct places_part *p, const struct json *row, struct problems *to)
+static void take_row(struct places_part *p, const struct json *row)
 {
 	const char *name = json_get_string(row, "name"), *why = json_get_string(row, "error");
 
 	if (!name)
 		return;
 	if (why && why[0])
-		take_problem(p, to, name, why);
+		fail(p, name, why);
 	else
 		tell_change(p, name, row);
 }
 
-static void ask(struct places_part *p);
-
-static void wait_and_ask(struct places_part *p)
+static void ask_later(struct places_part *p)
 {
-	unsigned doublings = p->failures < 8 ? p->failures : 7;
-	unsigned s = AGAIN_FIRST_S << doublings;
-	struct timeval in = {.tv_sec = s < AGAIN_MOST_S ? s : AGAIN_MOST_S};
-
-	p->failures++;
-	evtimer_add(p->again, &in);
+	agent_task_move(&p->ask, trouble_pause_ms(++p->failures, AGAIN_FIRST_MS, AGAIN_MOST_MS));
 }
 
 static void on_answer(void *part, const struct exchange_result *r)
 {
 	struct places_part *p = part;
 	const struct json *rows = json_get(r->document, "names");
-	struct problems problems = {0};
 
 	p->asking = NULL;
+	p->failed = 0;
+	troubles_begin(&p->troubles);
 	for (size_t n = 0; n < json_length(rows); n++)
-		take_row(p, json_at(rows, n), &problems);
-	if (r->status && !problems.n)
-		take_problem(p, &problems, "",
-			     "countries and autonomous systems of entries cannot be looked for");
-	problems_free(&p->problems);
-	p->problems = problems;
-	if (p->wanted)
-		ask(p);
-	else if (problems.n)
-		wait_and_ask(p);
-	else
+		take_row(p, json_at(rows, n));
+	if (r->status && !p->failed)
+		fail(p, "", "countries and autonomous systems of entries cannot be looked for");
+	troubles_end(&p->troubles, NULL, NULL);
+	if (p->failed && !p->wanted)
+		ask_later(p);
+	else if (!p->failed)
 		p->failures = 0;
+	if (p->wanted)
+		agent_task_move(&p->ask, 0);
 	agent_changed(p->agent);
 }
 
-static void ask(struct places_part *p)
+static int ask(void *part, struct err *err)
 {
+	struct places_part *p = part;
 	static const char *const args[] = {"-j", "refresh", "--places", NULL};
 	struct exchange_request request = {
 		.args = args,
@@ -148,29 +111,21 @@ static void ask(struct places_part *p)
 		.done = on_answer,
 		.ctx = p,
 	};
-	struct err err = {0};
 
 	p->wanted = p->asking;
 	if (p->asking)
-		return;
-	evtimer_del(p->again);
+		return 0;
 	p->asked_ms = agent_now_ms();
-	if (!exchange_start(p->agent, &request, &p->asking, &err))
-		return;
-	log_error("%s", err.text);
-	wait_and_ask(p);
+	return exchange_start(p->agent, &request, &p->asking, err);
 }
 
 // ---- when ---------------------------------------------------------------------------------------
 
 static void on_change(void *part)
 {
-	ask(part);
-}
+	struct places_part *p = part;
 
-static void on_again(evutil_socket_t fd, short what, void *part)
-{
-	ask(part);
+	agent_task_move(&p->ask, 0);
 }
 
 static void watch(struct places_part *p)
@@ -197,9 +152,8 @@ void places_listed(struct agent *a, size_t n)
 	p->n = n;
 	if (first || last)
 		watch(p);
-	if (first ||
-	    (p->problems.n && agent_now_ms() - p->asked_ms > AGAIN_FIRST_S * UINT64_C(1000)))
-		ask(p);
+	if (first || (p->troubles.all.n && agent_now_ms() - p->asked_ms > AGAIN_FIRST_MS))
+		agent_task_move(&p->ask, 0);
 }
 
 // ---- the part -----------------------------------------------------------------------------------
@@ -210,9 +164,8 @@ static int start(struct agent *a, struct err *err)
 
 	p->agent = a;
 	a->places = p;
-	if (!(p->again = loop_timer(a->loop, on_again, p)))
-		return err_system(err, ENOMEM, "cannot make a timer");
-	return watches_new(a->loop, on_change, p, &p->watches, err);
+	agent_task_init(&p->ask, a, "countries and autonomous systems", ask, p);
+	return watches_new(a, on_change, p, &p->watches, err);
 }
 
 static void stop(struct agent *a)
@@ -223,26 +176,27 @@ static void stop(struct agent *a)
 		return;
 	exchange_stop(p->asking);
 	watches_free(p->watches);
-	loop_event_free(p->again);
-	problems_free(&p->problems);
+	agent_task_free(&p->ask);
+	troubles_free(&p->troubles);
 	free(p);
 }
 
 static int reload(struct agent *a, struct err *err)
 {
 	if (a->places->n)
-		ask(a->places);
+		agent_task_move(&a->places->ask, 0);
 	return 0;
 }
 
 static void report(const struct agent *a, struct json *fields, struct json *problems)
 {
-	const struct problems *own = &a->places->problems;
+	const struct places_part *p = a->places;
 
-	for (size_t n = 0; n < own->n && n < PROBLEMS_SHOWN; n++)
-		json_append(problems, json_string(own->at[n].why));
-	json_set(fields, "places", json_u64(a->places->n));
-	json_set(fields, "failing", json_u64(own->n));
+	for (size_t n = 0; n < p->troubles.all.n && n < PROBLEMS_SHOWN; n++)
+		trouble_report(&p->troubles.all.at[n].trouble, NULL, problems);
+	agent_task_report(&p->ask, problems);
+	json_set(fields, "places", json_u64(p->n));
+	json_set(fields, "failing", json_u64(p->troubles.all.n));
 }
 
 const struct agent_part agent_places = {

@@ -12,8 +12,7 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 {
 	json_set(fields, "path", files_have_policy(a) ? json_string(a->policy) : json_nothing());
 	json_set(fields, "applies", applies_report(a));
-	if (a->refused.text[0])
-		json_append(problems, json_string(a->refused.text));
+	trouble_report(&a->refused, NULL, problems);
 }
 
 const struct agent_part agent_policy = {

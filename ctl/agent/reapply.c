@@ -6,19 +6,18 @@
 #include "ctl/agent/reapply.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <string.h>
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/agent/files.h"
+#include "ctl/agent/task.h"
 #include "ctl/agent/watches.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/control/feeds.h"
 #include "ctl/control/in_effect.h"
 #include "ctl/net/geo_db.h"
-#include "ctl/net/loop.h"
 
 #define AGAIN_FIRST_MS 10000 // after a failure, doubled up to
 #define AGAIN_MOST_MS  600000
@@ -37,9 +36,8 @@ struct reapply {
 	struct exchange *child;
 	char tried[REVISION_ID]; // in effect when the child began
 	bool stale;              // something has changed since then
-	struct event *timer;
-	unsigned failures; // in a row
-	struct err problem;
+	struct agent_task apply;
+	struct trouble trouble;
 };
 
 // ---- which policy -------------------------------------------------------------------------------
@@ -83,27 +81,16 @@ bool reapply_has(const struct reapply *r, const char *url)
 
 // ---- applying it --------------------------------------------------------------------------------
 
-static void start_in(struct reapply *r, uint64_t ms)
-{
-	struct timeval in = {.tv_sec = (time_t)(ms / 1000),
-			     .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
-
-	evtimer_add(r->timer, &in);
-}
-
 static void fail(struct reapply *r, const struct err *failure)
 {
-	unsigned doublings = r->failures < 6 ? r->failures : 6;
-	uint64_t ms = (uint64_t)AGAIN_FIRST_MS << doublings;
-	struct err why = {0};
+	CLEANUP_FREE char *why =
+		mem_printf("the %s of the policy have changed, but %s", r->changed, failure->text);
 
-	err_input(&why, "the %s of the policy have changed, but %s", r->changed, failure->text);
-	if (!err_is_like(&r->problem, &why))
-		log_error("%s; the policy in effect stays", why.text);
-	r->problem = why;
-	r->failures++;
+	if (trouble_begin_like(&r->trouble, why))
+		log_error("%s; the policy in effect stays", why);
 	applies_count(r->agent, APPLIES_AGAIN, false);
-	start_in(r, ms < AGAIN_MOST_MS ? ms : AGAIN_MOST_MS);
+	agent_task_move(&r->apply,
+			trouble_pause_ms(r->trouble.times, AGAIN_FIRST_MS, AGAIN_MOST_MS));
 }
 
 // Then the apply of the former one is refused, which is nothing to tell.
@@ -126,12 +113,11 @@ static bool has_warnings(const struct exchange_result *result)
 static void succeed(struct reapply *r, const struct exchange_result *result)
 {
 	applies_log(r->agent, result, has_warnings(result));
-	r->failures = 0;
-	err_clear(&r->problem);
+	trouble_end(&r->trouble);
 	applies_count(r->agent, APPLIES_AGAIN, true);
 	if (r->stale)
-		start_in(r, 0);
-	else if (r->agent->refused.text[0])
+		agent_task_move(&r->apply, 0);
+	else if (r->agent->refused.why)
 		files_apply(r->agent, true);
 }
 
@@ -146,13 +132,13 @@ static void on_end(void *ctx, const struct exchange_result *result)
 	if (!result->status)
 		succeed(r, result);
 	else if (other_has_come(r))
-		start_in(r, OTHER_MS);
+		agent_task_move(&r->apply, OTHER_MS);
 	else
 		fail(r, &why);
 	agent_changed(r->agent);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *ctx)
+static int apply(void *ctx, struct err *err)
 {
 	static const char *const args[] = {"-j", "apply", "--again", "--offline", NULL};
 	struct reapply *r = ctx;
@@ -166,36 +152,38 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 		.done = on_end,
 		.ctx = r,
 	};
-	struct err err = {0};
+	struct err why = {0};
 
+	(void)err;
 	if (r->child)
-		return;
+		return 0;
 	r->stale = false;
 	memcpy(r->tried, r->revision, sizeof(r->tried));
-	if (exchange_start(r->agent, &request, &r->child, &err))
-		fail(r, &err);
+	if (exchange_start(r->agent, &request, &r->child, &why))
+		fail(r, &why);
+	return 0;
 }
 
 static void change(struct reapply *r, const char *what)
 {
 	r->changed = what;
 	r->stale = true;
-	start_in(r, 0);
+	agent_task_move(&r->apply, 0);
 }
 
 void reapply_soon(struct reapply *r, const char *url)
 {
 	CLEANUP_FREE char *feed = feed_public_url(url), *before = TAKE_PTR(r->feed);
-	bool others = r->stale || r->failures;
+	bool others = r->stale || r->trouble.times;
 
 	if (!others || (before && !strcmp(before, feed)))
 		r->feed = TAKE_PTR(feed);
 	change(r, "feeds");
 }
 
-const struct err *reapply_problem(const struct reapply *r)
+void reapply_report(const struct reapply *r, struct json *problems)
 {
-	return &r->problem;
+	trouble_report(&r->trouble, NULL, problems);
 }
 
 // ---- databases ----------------------------------------------------------------------------------
@@ -236,10 +224,8 @@ int reapply_new(struct agent *a, struct reapply **ret, struct err *err)
 	struct reapply *r = *ret = mem_new(struct reapply);
 
 	r->agent = a;
-	r->timer = loop_timer(a->loop, on_timer, r);
-	if (!r->timer)
-		mem_exhausted();
-	return watches_new(a->loop, on_databases, r, &r->databases, err);
+	agent_task_init(&r->apply, a, "apply of the policy in effect", apply, r);
+	return watches_new(a, on_databases, r, &r->databases, err);
 }
 
 void reapply_free(struct reapply *r)
@@ -248,7 +234,8 @@ void reapply_free(struct reapply *r)
 		return;
 	exchange_stop(r->child);
 	watches_free(r->databases);
-	loop_event_free(r->timer);
+	agent_task_free(&r->apply);
+	trouble_end(&r->trouble);
 	inputs_free(&r->inputs);
 	free(r->feed);
 	free(r);

@@ -5,6 +5,7 @@
 
 #include "ctl/agent/inputs.h"
 #include "ctl/base/err.h"
+#include "ctl/base/json.h"
 
 struct agent;
 struct reapply;
@@ -23,5 +24,5 @@ bool reapply_has(const struct reapply *r, const char *url);
 void reapply_soon(struct reapply *r, const char *url);
 // Follows the databases of places from now on, if the policy in effect or the policy file has any.
 void reapply_watch(struct reapply *r);
-// Why it does not succeed; text "": it does.
-const struct err *reapply_problem(const struct reapply *r);
+// Adds why it does not succeed.
+void reapply_report(const struct reapply *r, struct json *problems);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <string.h>
 #include <time.h>
 
 #include "ctl/agent/agent.h"
@@ -24,48 +23,53 @@ uint64_t agent_now_ms(void)
 	return time_ms(CLOCK_MONOTONIC);
 }
 
-static uint64_t pause_ms(unsigned failures, uint64_t first, uint64_t most)
-{
-	unsigned doublings = failures < 16 ? failures - 1 : 15;
-
-	return first << doublings < most ? first << doublings : most;
-}
-
-static void succeed(struct agent_task *t)
-{
-	if (t->problem.text[0])
-		log_notice("%s: works again", t->what);
-	if (t->problem.text[0])
-		agent_changed(t->agent);
-	t->failures = 0;
-	err_clear(&t->problem);
-}
-
 static void keep_problem(struct agent_task *t, const struct err *err)
 {
 	err_full_text full;
 
-	if (!strcmp(t->problem.text, err->text))
+	if (!trouble_begin(&t->trouble, err->text))
 		return;
-	t->problem = *err;
 	log_warning("%s: %s", t->what, err_full(err, full));
 	agent_changed(t->agent);
 }
 
-static void fail(struct agent_task *t, int code, const struct err *err)
+static void wait_for_lock(struct agent_task *t, const struct err *err)
 {
 	uint64_t now = agent_now_ms();
 
-	if (!t->failures++)
+	if (!t->trouble.times)
 		t->since_ms = now;
-	if (code == -EAGAIN) {
-		agent_task_in(t, pause_ms(t->failures, LOCKED_FIRST_MS, LOCKED_MOST_MS));
-		if (now - t->since_ms >= LOCKED_PATIENCE_MS)
-			keep_problem(t, err);
-		return;
-	}
+	if (now - t->since_ms >= LOCKED_PATIENCE_MS)
+		keep_problem(t, err);
+	else
+		t->trouble.times++;
+	agent_task_in(t, trouble_pause_ms(t->trouble.times, LOCKED_FIRST_MS, LOCKED_MOST_MS));
+}
+
+static void fail(struct agent_task *t, const struct err *err)
+{
+	if (!t->trouble.times)
+		t->since_ms = agent_now_ms();
 	keep_problem(t, err);
-	agent_task_in(t, pause_ms(t->failures, FAILED_FIRST_MS, FAILED_MOST_MS));
+	agent_task_in(t, trouble_pause_ms(t->trouble.times, FAILED_FIRST_MS, FAILED_MOST_MS));
+}
+
+static void tell_end(struct agent_task *t)
+{
+	log_notice("%s: works again", t->what);
+	agent_changed(t->agent);
+}
+
+void agent_task_end(struct agent_task *t, int code, const struct err *err)
+{
+	if (code == -EINPROGRESS)
+		return;
+	if (code == -EAGAIN)
+		wait_for_lock(t, err);
+	else if (code)
+		fail(t, err);
+	else if (trouble_end(&t->trouble))
+		tell_end(t);
 }
 
 static void on_time(evutil_socket_t fd, short what, void *task)
@@ -77,43 +81,47 @@ static void on_time(evutil_socket_t fd, short what, void *task)
 	loop_span_name(t->what);
 	t->due_ms = 0;
 	code = t->run(t->ctx, &err);
-	if (code)
-		fail(t, code, &err);
-	else
-		succeed(t);
+	agent_task_end(t, code, &err);
 }
 
-int agent_task_init(struct agent_task *t, struct agent *a, const char *what,
-		    int (*run)(void *ctx, struct err *err), void *ctx, struct err *err)
+void agent_task_init(struct agent_task *t, struct agent *a, const char *what,
+		     int (*run)(void *ctx, struct err *err), void *ctx)
 {
 	*t = (struct agent_task){.agent = a, .what = what, .run = run, .ctx = ctx};
 	t->timer = loop_timer(a->loop, on_time, t);
-	return t->timer ? 0 : err_system(err, ENOMEM, "cannot set a timer");
+	if (!t->timer)
+		mem_exhausted();
 }
 
 void agent_task_free(struct agent_task *t)
 {
 	loop_event_free(t->timer);
+	trouble_end(&t->trouble);
 	*t = (struct agent_task){0};
+}
+
+void agent_task_move(struct agent_task *t, uint64_t ms)
+{
+	struct timeval wait = {.tv_sec = (time_t)(ms / 1000),
+			       .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+
+	t->due_ms = agent_now_ms() + ms;
+	evtimer_add(t->timer, &wait);
 }
 
 void agent_task_in(struct agent_task *t, uint64_t ms)
 {
-	uint64_t due = agent_now_ms() + ms;
-	struct timeval wait = {.tv_sec = (time_t)(ms / 1000),
-			       .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+	if (!t->due_ms || t->due_ms > agent_now_ms() + ms)
+		agent_task_move(t, ms);
+}
 
-	if (t->due_ms && t->due_ms <= due)
-		return;
-	t->due_ms = due;
-	evtimer_add(t->timer, &wait);
+void agent_task_cancel(struct agent_task *t)
+{
+	t->due_ms = 0;
+	evtimer_del(t->timer);
 }
 
 void agent_task_report(const struct agent_task *t, struct json *problems)
 {
-	if (t->problem.text[0]) {
-		CLEANUP_FREE char *text = mem_printf("%s: %s", t->what, t->problem.text);
-
-		json_append(problems, json_string(text));
-	}
+	trouble_report(&t->trouble, t->what, problems);
 }

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/agent/agent.h"
+#include "ctl/agent/task.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"
@@ -37,7 +39,8 @@ struct steps { // as VEC(struct step)
 
 struct watches {
 	int inotify;
-	struct event *events, *timer;
+	struct event *events;
+	struct agent_task compare;
 	struct watches_paths paths;
 	struct steps steps;
 	sum_text seen; // of the files
@@ -174,17 +177,19 @@ static void sum_files(const struct watches *w, sum_text ret)
 }
 
 // The folders first: what changes after that is an event again.
-static void on_timer(evutil_socket_t fd, short what, void *watches)
+static int compare(void *watches, struct err *err)
 {
 	struct watches *w = watches;
 	sum_text now;
 
+	(void)err;
 	watch_all(w);
 	sum_files(w, now);
 	if (!strcmp(now, w->seen))
-		return;
+		return 0;
 	memcpy(w->seen, now, sizeof(now));
 	w->changed(w->ctx);
+	return 0;
 }
 
 static bool concerns(const struct watches *w, const struct inotify_event *e)
@@ -199,7 +204,6 @@ static bool concerns(const struct watches *w, const struct inotify_event *e)
 
 static void on_events(evutil_socket_t fd, short what, void *watches)
 {
-	static const struct timeval join = {.tv_usec = WATCHES_JOIN_MS * 1000};
 	_Alignas(struct inotify_event) char events[4096];
 	struct watches *w = watches;
 	bool any = false;
@@ -209,8 +213,8 @@ static void on_events(evutil_socket_t fd, short what, void *watches)
 		for (char *at = events; at < events + len;
 		     at += sizeof(struct inotify_event) + ((struct inotify_event *)at)->len)
 			any = any || concerns(w, (struct inotify_event *)at);
-	if (any && !evtimer_pending(w->timer, NULL))
-		evtimer_add(w->timer, &join);
+	if (any)
+		agent_task_in(&w->compare, WATCHES_JOIN_MS);
 }
 
 // ---- start and end ------------------------------------------------------------------------------
@@ -224,7 +228,7 @@ void watches_free(struct watches *w)
 	vec_free(&w->steps);
 	watches_paths_free(&w->paths);
 	loop_event_free(w->events);
-	loop_event_free(w->timer);
+	agent_task_free(&w->compare);
 	fd_close(w->inotify);
 	free(w);
 }
@@ -234,8 +238,8 @@ static void cleanup(struct watches **w)
 	watches_free(*w);
 }
 
-int watches_new(struct event_base *base, void (*changed)(void *ctx), void *ctx,
-		struct watches **ret, struct err *err)
+int watches_new(struct agent *a, void (*changed)(void *ctx), void *ctx, struct watches **ret,
+		struct err *err)
 {
 	CLEANUP(cleanup) struct watches *w = mem_new(struct watches);
 
@@ -244,9 +248,9 @@ int watches_new(struct event_base *base, void (*changed)(void *ctx), void *ctx,
 	w->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (w->inotify < 0)
 		return err_system(err, errno, "cannot use inotify");
-	w->events = loop_event(base, w->inotify, EV_READ | EV_PERSIST, on_events, w);
-	w->timer = loop_timer(base, on_timer, w);
-	if (!w->events || !w->timer || event_add(w->events, NULL))
+	agent_task_init(&w->compare, a, "compare watched files", compare, w);
+	w->events = loop_event(a->loop, w->inotify, EV_READ | EV_PERSIST, on_events, w);
+	if (!w->events || event_add(w->events, NULL))
 		return err_system(err, ENOMEM, "cannot register an event");
 	*ret = TAKE_PTR(w);
 	return 0;

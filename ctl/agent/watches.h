@@ -10,14 +10,14 @@
 #include "ctl/base/err.h"
 #include "ctl/base/vec.h"
 
-struct event_base;
+struct agent;
 struct watches;
 
 // `changed` is called WATCHES_JOIN_MS after the first of a burst of events, if a file is another
 // one or has other content (size and times tell). 0 or -errno with err set.
 #define WATCHES_JOIN_MS 200
-int watches_new(struct event_base *base, void (*changed)(void *ctx), void *ctx,
-		struct watches **ret, struct err *err);
+int watches_new(struct agent *a, void (*changed)(void *ctx), void *ctx, struct watches **ret,
+		struct err *err);
 void watches_free(struct watches *w);
 // Watches these paths and patterns (glob(7), in the last step only) from now on, instead of those
 // before.

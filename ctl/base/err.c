@@ -217,19 +217,6 @@ void err_clear(struct err *err)
 	err->hint[0] = '\0';
 }
 
-bool err_is_like(const struct err *a, const struct err *b)
-{
-	static const char digits[] = "0123456789";
-	const char *one = a->text + strspn(a->text, digits);
-	const char *other = b->text + strspn(b->text, digits);
-
-	while (*one && *one == *other) {
-		one += 1 + strspn(one + 1, digits);
-		other += 1 + strspn(other + 1, digits);
-	}
-	return !*one && !*other && a->kind == b->kind && a->code == b->code;
-}
-
 #define NAME(code) [code] = #code
 
 // For C libraries without strerrorname_np(): what the system calls of Weir return.

@@ -47,9 +47,6 @@ void err_clear(struct err *err);
 typedef char err_full_text[sizeof(((struct err *)0)->text) + sizeof(((struct err *)0)->hint) + 3];
 const char *err_full(const struct err *err, err_full_text buf);
 
-// Are they of one kind, and do their texts differ in numbers at most?
-bool err_is_like(const struct err *a, const struct err *b);
-
 // "ENOENT" for ENOENT or -ENOENT; "errno 4711" when it has no name. Static storage.
 const char *err_name(int code);
 // "it does not exist" for ENOENT or -ENOENT, or its name where it has many causes.

@@ -46,10 +46,9 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 		return 0;
 	if (look_for_ifaces(ctx, &any, &why) || !any)
 		return code;
-	a->refused = *err;
+	trouble_begin(&a->refused, err->text);
+	log_error("%s; the agent runs with the policy that is in effect", err_full(err, full));
 	err_clear(err);
-	log_error("%s; the agent runs with the policy that is in effect",
-		  err_full(&a->refused, full));
 	return 0;
 }
 
@@ -154,6 +153,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	a.heart = heart;
 	code = run_locked(ctx, args, &a, err);
 	leave(&a, code, err);
+	trouble_end(&a.refused);
 	if (code)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);

@@ -49,7 +49,8 @@ static int begin(void **state)
 
 	agent = (struct agent){.loop = event_base_new(), .instance = "test"};
 	*state = w;
-	return agent_task_init(&w->task, &agent, "work", do_work, w, NULL);
+	agent_task_init(&w->task, &agent, "work", do_work, w);
+	return 0;
 }
 
 static int end(void **state)
@@ -141,6 +142,47 @@ static void a_failure_is_a_problem_until_it_works(void **state)
 	assert_int_equal(json_length(later), 0);
 }
 
+// Instead of the planned time, also if that was earlier.
+static void is_moved_and_cancelled(void **state)
+{
+	struct work *w = *state;
+
+	agent_task_in(&w->task, 10);
+	agent_task_move(&w->task, 10000);
+	turn(60);
+	assert_int_equal(w->runs, 0);
+	agent_task_move(&w->task, 0);
+	agent_task_cancel(&w->task);
+	turn(20);
+	assert_int_equal(w->runs, 0);
+	agent_task_in(&w->task, 10);
+	turn(60);
+	assert_int_equal(w->runs, 1);
+}
+
+// What the task has begun fails later, and works the next time.
+static void ends_later(void **state)
+{
+	struct work *w = *state;
+	CLEANUP_JSON struct json *problems = json_array(), *later = json_array();
+	struct err err = {0};
+
+	w->fails = 2;
+	w->code = -EINPROGRESS;
+	agent_task_in(&w->task, 0);
+	turn(200);
+	assert_int_equal(w->runs, 1);
+	err_refused(&err, "it has failed");
+	agent_task_end(&w->task, -EPERM, &err);
+	turn(1500);
+	assert_int_equal(w->runs, 2);
+	agent_task_report(&w->task, problems);
+	assert_string_equal(json_text(json_at(problems, 0)), "work: it has failed");
+	agent_task_end(&w->task, 0, NULL);
+	agent_task_report(&w->task, later);
+	assert_int_equal(json_length(later), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +190,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_earlier_time_counts, begin, end),
 		cmocka_unit_test_setup_teardown(plans_itself, begin, end),
 		cmocka_unit_test_setup_teardown(waits_for_the_lock, begin, end),
+		cmocka_unit_test_setup_teardown(is_moved_and_cancelled, begin, end),
+		cmocka_unit_test_setup_teardown(ends_later, begin, end),
 		cmocka_unit_test_setup_teardown(a_failure_is_a_problem_until_it_works, begin, end),
 	};
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/agent/agent.h"
 #include "ctl/agent/watches.h"
 #include "ctl/base/mem.h"
 
@@ -81,6 +82,7 @@ static void test_flood(void **state)
 {
 	char folder[] = "/tmp/weir-watches-XXXXXX";
 	struct event_base *base = event_base_new();
+	struct agent a = {.loop = base};
 	CLEANUP_FREE char *path = NULL;
 	struct watches_paths paths = {0};
 	struct watches *w = NULL;
@@ -90,7 +92,7 @@ static void test_flood(void **state)
 	assert_non_null(mkdtemp(folder));
 	path = mem_printf("%s/edge.weir", folder);
 	vec_push(&paths.all, mem_strdup(path));
-	assert_int_equal(watches_new(base, on_change, &changes, &w, NULL), 0);
+	assert_int_equal(watches_new(&a, on_change, &changes, &w, NULL), 0);
 	watches_set(w, &paths);
 	write_to(path, "one");
 	begin = now_ms();
@@ -112,6 +114,7 @@ static void test_folders_that_stay_keep_their_watches(void **state)
 {
 	char folder[] = "/tmp/weir-watches-XXXXXX";
 	struct event_base *base = event_base_new();
+	struct agent a = {.loop = base};
 	CLEANUP_FREE char *path = NULL;
 	struct watches_paths paths = {0}, none = {0};
 	struct watches *w = NULL;
@@ -120,7 +123,7 @@ static void test_folders_that_stay_keep_their_watches(void **state)
 	assert_non_null(mkdtemp(folder));
 	path = mem_printf("%s/edge.weir", folder);
 	vec_push(&paths.all, mem_strdup(path));
-	assert_int_equal(watches_new(base, on_change, &changes, &w, NULL), 0);
+	assert_int_equal(watches_new(&a, on_change, &changes, &w, NULL), 0);
 	watches_set(w, &paths);
 	watches_set(w, &paths);
 	assert_int_equal(removed, 0);

@@ -183,32 +183,6 @@ static void test_names(void **state)
 	assert_string_equal(err_name(INT_MIN), "errno -2147483648");
 }
 
-static void test_is_like(void **state)
-{
-	static const struct {
-		const char *a, *b;
-		bool like;
-	} rows[] = {
-		{"cut after 10 of 200 bytes", "cut after 9 of 35 bytes", true},
-		{"7 lines", "12 lines", true},
-		{"line 3: bad", "line 4: worse", false},
-		{"a 1", "a", false},
-		{"404", "500", true},
-		{"the same", "the same", true},
-		{"the same", "the same, and more", false},
-	};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		struct err a = {0}, b = {0};
-
-		err_input(&a, "%s", rows[i].a);
-		err_input(&b, "%s", rows[i].b);
-		assert_int_equal(err_is_like(&a, &b), rows[i].like);
-		err_refused(&b, "%s", rows[i].a);
-		assert_false(err_is_like(&a, &b));
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,7 +197,6 @@ int main(void)
 		cmocka_unit_test(test_arguments_from_itself),
 		cmocka_unit_test(test_cuts_what_is_too_long),
 		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_is_like),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
