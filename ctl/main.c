@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/agent/child.h"
 #include "ctl/agent/notify.h"
+#include "ctl/agent/process.h"
 #include "ctl/base/diag.h"
 #include "ctl/base/log.h"
 #include "ctl/base/progress.h"
@@ -91,7 +91,7 @@ static int enter_netns(const char *name, struct err *err)
 // A command that the agent runs for a client of its API.
 static void log_for_client(void)
 {
-	const char *client = getenv(CHILD_FOR);
+	const char *client = getenv(PROCESS_FOR);
 
 	if (!client)
 		return;
@@ -115,7 +115,7 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 
 	ctx->instance = name ? name : "main";
 	ctx->netns = args_value(args, "netns");
-	ctx->by = getenv(CHILD_BY);
+	ctx->by = getenv(PROCESS_BY);
 	geo_db_use(args_value(args, "geo"));
 	ctx->pretty = args_has(args, "pretty");
 	ctx->json = args_has(args, "json") || ctx->pretty;
@@ -136,7 +136,7 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 		return err_system(err, errno, "cannot read '/proc/self/ns/net'");
 	if (ctx->netns && (code = enter_netns(ctx->netns, err)))
 		return code;
-	ctx->session_here = same_netns(&before) && !getenv(CHILD_WITHOUT_LOGIN);
+	ctx->session_here = same_netns(&before) && !getenv(PROCESS_WITHOUT_LOGIN);
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static int run_command(const struct command *c, struct args *args, struct err *e
 	int code = prepare(ctx, args, err);
 
 	ctx->out = out_new(ctx->json, ctx->pretty, ctx->color);
-	if (getenv(CHILD_TELLS))
+	if (getenv(PROCESS_TELLS))
 		out_tell(ctx->out);
 	out_fit(ctx->out, wants_wide(c, args) ? 0 : terminal_columns());
 	return code ? code : c->run(ctx, args, err);

@@ -23,9 +23,8 @@
 #include "ctl/agent/api_origin.h"
 #include "ctl/agent/api_words.h"
 #include "ctl/agent/changes.h"
-#include "ctl/agent/child.h"
 #include "ctl/agent/clients.h"
-#include "ctl/agent/exchange.h"
+#include "ctl/agent/process.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/datapath/bpffs.h"
@@ -81,7 +80,7 @@ struct job {
 	struct api *api;
 	struct job *next;
 	struct evhttp_request *request; // NULL: the client has left
-	struct exchange *exchange;      // these two NULL: it waits
+	struct agent_process *process;  // these two NULL: it waits
 	struct change *change;
 	struct api_words words;
 	char *input;
@@ -121,7 +120,7 @@ static void job_free(struct job *j)
 	while (*at != j)
 		at = &(*at)->next;
 	*at = j->next;
-	exchange_stop(j->exchange);
+	process_stop(j->process);
 	change_forget(j->change);
 	api_words_free(&j->words);
 	free(j->input);
@@ -136,9 +135,9 @@ static void on_client_left(struct evhttp_connection *connection, void *job)
 	if (!evhttp_request_get_connection(j->request)) // libevent has left it to us
 		evhttp_request_free(j->request);
 	j->request = NULL;
-	if (j->change || (j->exchange && !j->streams))
+	if (j->change || (j->process && !j->streams))
 		return; // a change that has begun is completed
-	if (j->exchange)
+	if (j->process)
 		api->running--;
 	else
 		api->waiting--;
@@ -146,7 +145,7 @@ static void on_client_left(struct evhttp_connection *connection, void *job)
 	run_waiting(api);
 }
 
-// `exchange` or `change` of the job has ended.
+// `process` or `change` of the job has ended.
 static void finish(struct job *j, int status, struct evbuffer *output)
 {
 	struct api *api = j->api;
@@ -166,15 +165,15 @@ static void finish(struct job *j, int status, struct evbuffer *output)
 	run_waiting(api);
 }
 
-static void on_done(void *job, int status, struct evbuffer *output)
+static void on_done(void *job, const struct process_result *r)
 {
 	struct job *j = job;
 
-	j->exchange = NULL;
+	j->process = NULL;
 	j->api->running--;
 	if (j->is_apply)
-		applies_count(j->api->agent, APPLIES_API, !status);
-	finish(j, status, output);
+		applies_count(j->api->agent, APPLIES_API, !r->status);
+	finish(j, r->status, r->output);
 }
 
 static void on_changed(void *job, int status, const char *output, size_t len)
@@ -235,20 +234,21 @@ static bool drop_if_left(struct job *j)
 static int start_command(struct job *j, struct err *err)
 {
 	struct api *api = j->api;
-	struct exchange_request request = {
+	struct process_request request = {
 		.args = (const char *const *)j->words.list.at,
 		.input = j->input,
 		.input_len = j->input_len,
 		.output_max = OUTPUT_MAX,
 		.timeout_s = j->streams ? 0 : COMMAND_S,
-		.by = CHILD_AGENT_API,
+		.by = PROCESS_AGENT_API,
 		.modest = true,
 		.silent = j->only_looks, // what fails is in the document
 		.part = j->streams ? on_part : NULL,
-		.done_all = on_done,
+		.plain = true,
+		.done = on_done,
 		.ctx = j,
 	};
-	int code = exchange_start(api->agent, &request, &j->exchange, err);
+	int code = process_start(api->agent, &request, &j->process, err);
 
 	api->running += !code;
 	return code;
@@ -273,7 +273,7 @@ static void run_job(struct job *j)
 
 static bool may_run(const struct job *j)
 {
-	if (j->exchange || j->change)
+	if (j->process || j->change)
 		return false;
 	return j->small ? !changes_full(j->api->changes) : j->api->running < RUNNING_MAX;
 }

@@ -9,7 +9,7 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/api_answer.h"
-#include "ctl/agent/exchange.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/mem.h"
 
@@ -35,7 +35,7 @@ struct metrics_reader {
 
 struct api_metrics {
 	struct agent *agent;
-	struct exchange *running;
+	struct agent_process *running;
 	struct metrics_text *text; // NULL: none yet
 	uint64_t began_ms;         // the last command
 	uint64_t read_ms, took_ms; // the text
@@ -93,18 +93,18 @@ static void on_client_left(struct evhttp_connection *connection, void *reader)
 	forget(r);
 }
 
-static void on_done(void *metrics, int status, struct evbuffer *output)
+static void on_done(void *metrics, const struct process_result *r)
 {
 	struct api_metrics *m = metrics;
 
 	m->running = NULL;
-	if (!status)
-		keep(m, output);
+	if (!r->status)
+		keep(m, r->output);
 	while (m->readers) {
 		struct evhttp_request *request = m->readers->request;
 
 		forget(m->readers);
-		if (!status)
+		if (!r->status)
 			send_text(m, request);
 		else
 			api_refuse(request, HTTP_INTERNAL, "weir metrics has failed");
@@ -121,19 +121,20 @@ static bool is_fresh(const struct api_metrics *m)
 static int start(struct api_metrics *m, struct err *err)
 {
 	static const char *const args[] = {"metrics", NULL};
-	const struct exchange_request request = {
+	const struct process_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
 		.timeout_s = COMMAND_S,
 		.modest = true,
-		.done_all = on_done,
+		.plain = true,
+		.done = on_done,
 		.ctx = m,
 	};
 
 	if (m->running)
 		return 0;
 	m->began_ms = agent_now_ms();
-	return exchange_start(m->agent, &request, &m->running, err);
+	return process_start(m->agent, &request, &m->running, err);
 }
 
 void api_metrics_answer(struct evhttp_request *request, struct api_metrics *m)
@@ -167,7 +168,7 @@ void api_metrics_free(struct api_metrics *m)
 {
 	if (!m)
 		return;
-	exchange_stop(m->running);
+	process_stop(m->running);
 	while (m->readers) {
 		evhttp_connection_set_closecb(evhttp_request_get_connection(m->readers->request),
 					      NULL, NULL);

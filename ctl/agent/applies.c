@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ctl/agent/agent.h"
-#include "ctl/agent/exchange.h"
+#include "ctl/agent/process.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
@@ -18,7 +18,7 @@ void applies_count(struct agent *a, enum applies_source source, bool ok)
 	agent_changed(a);
 }
 
-static void add_warnings(const struct exchange_result *r, const char *key, struct text *to)
+static void add_warnings(const struct process_result *r, const char *key, struct text *to)
 {
 	const struct json *list = json_get(r->document, key);
 
@@ -27,7 +27,7 @@ static void add_warnings(const struct exchange_result *r, const char *key, struc
 }
 
 // Keeps the warnings of this apply. True: there are some, and those of the last one were the same.
-static bool warns_again(struct agent *a, const struct exchange_result *r)
+static bool warns_again(struct agent *a, const struct process_result *r)
 {
 	CLEANUP_FREE char *before = TAKE_PTR(a->warned);
 	CLEANUP_TEXT struct text now = {0};
@@ -38,11 +38,11 @@ static bool warns_again(struct agent *a, const struct exchange_result *r)
 	return now.len && before && !strcmp(before, a->warned);
 }
 
-void applies_log(struct agent *a, const struct exchange_result *r, bool awaited)
+void applies_log(struct agent *a, const struct process_result *r, bool awaited)
 {
 	bool changed = json_is_yes(json_get(r->document, "changed"));
 
-	exchange_log(r, warns_again(a, r), awaited || changed ? log_notice : log_info);
+	process_log(r, warns_again(a, r), awaited || changed ? log_notice : log_info);
 }
 
 struct json *applies_report(const struct agent *a)

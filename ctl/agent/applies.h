@@ -8,7 +8,7 @@
 #include "ctl/base/json.h"
 
 struct agent;
-struct exchange_result;
+struct process_result;
 
 // Who wanted it.
 enum applies_source {
@@ -26,6 +26,6 @@ struct applies { // since the agent began, the one at its start too
 void applies_count(struct agent *a, enum applies_source source, bool ok);
 // Logs the messages of a `weir apply` that succeeded: as a notice if it is awaited or if something
 // has changed. Warnings that the last apply has given too are left out.
-void applies_log(struct agent *a, const struct exchange_result *r, bool awaited);
+void applies_log(struct agent *a, const struct process_result *r, bool awaited);
 // An array, with an element for each source.
 struct json *applies_report(const struct agent *a);

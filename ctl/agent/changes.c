@@ -2,23 +2,17 @@
 // Lines for a process, and its answers, which come in the same order.
 #include "ctl/agent/changes.h"
 
-#include <errno.h>
 #include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/api_words.h"
-#include "ctl/agent/child.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/items.h"
-#include "ctl/net/loop.h"
 
 #define ASKED_MAX    256 // changes at a time
 #define PREFIXES_MAX 256 // of a change
@@ -32,12 +26,12 @@ struct change {
 
 struct changes {
 	struct agent *agent;
-	pid_t pid;                  // 0: there is no process
-	struct bufferevent *stream; // its input and output
-	struct agent_task timeout;  // while it is asked something
-	struct change *asked;       // the oldest first
-	size_t n;                   // of them
-	char *last;                 // a document that is no answer: why the process has ended
+	struct agent_process *process; // NULL: none runs
+	struct evbuffer *answers;      // its output, until the end of a line
+	struct agent_task timeout;     // while it is asked something
+	struct change *asked;          // the oldest first
+	size_t n;                      // of them
+	char *last;                    // a document that is no answer: why the process has ended
 };
 
 // ---- which changes ------------------------------------------------------------------------------
@@ -133,45 +127,26 @@ static void take_line(struct changes *c, const char *line, size_t len)
 	c->last = mem_printf("%.*s\n", (int)len, line);
 }
 
-static void on_answer(struct bufferevent *stream, void *changes)
+// An answer may lead to new changes, but it does not end the process.
+static void on_output(void *changes, const char *output, size_t len)
 {
-	LOOP_SPAN("on_answer");
-	struct evbuffer *in = bufferevent_get_input(stream);
 	struct changes *c = changes;
-	size_t len;
+	size_t n;
 
-	// An answer may lead to new changes, but it does not end the process.
-	for (char *line; (line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF)); free(line))
-		take_line(c, line, len);
-}
-
-static int end_process(struct changes *c)
-{
-	int status = 0;
-
-	if (c->stream)
-		bufferevent_free(c->stream);
-	c->stream = NULL;
-	agent_task_cancel(&c->timeout);
-	if (!c->pid)
-		return -1;
-	kill(c->pid, SIGKILL); // if it has not ended: a change is made whole, or not at all
-	waitpid(c->pid, &status, 0);
-	c->pid = 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	if (evbuffer_add(c->answers, output, len))
+		mem_exhausted();
+	for (char *line; (line = evbuffer_readln(c->answers, &n, EVBUFFER_EOL_LF)); free(line))
+		take_line(c, line, n);
 }
 
 // A new process is started for the next change.
-static void on_end(struct bufferevent *stream, short what, void *changes)
+static void end(struct changes *c, int status)
 {
-	LOOP_SPAN("on_end");
-	struct changes *c = changes;
 	CLEANUP_FREE char *last = TAKE_PTR(c->last);
-	struct change *asked;
-	int status;
+	struct change *asked = TAKE_PTR(c->asked);
 
-	status = end_process(c);
-	asked = TAKE_PTR(c->asked);
+	agent_task_cancel(&c->timeout);
+	evbuffer_drain(c->answers, evbuffer_get_length(c->answers));
 	c->n = 0;
 	while (asked) {
 		struct change *one = asked;
@@ -183,10 +158,21 @@ static void on_end(struct bufferevent *stream, short what, void *changes)
 	}
 }
 
+static void on_end(void *changes, const struct process_result *r)
+{
+	struct changes *c = changes;
+
+	c->process = NULL;
+	end(c, r->status);
+}
+
+// A change is made whole, or not at all.
 static int on_timeout(void *changes, struct err *err)
 {
-	(void)err;
-	on_end(NULL, 0, changes);
+	struct changes *c = changes;
+
+	process_stop(TAKE_PTR(c->process));
+	end(c, -1);
 	return 0;
 }
 
@@ -195,26 +181,16 @@ static int on_timeout(void *changes, struct err *err)
 static int start_process(struct changes *c, struct err *err)
 {
 	static const char *const args[] = {"-j", "batch", "--each", NULL};
-	CLEANUP_FD int theirs = -1;
-	int pair[2], code;
+	const struct process_request request = {
+		.args = args,
+		.by = PROCESS_AGENT_API,
+		.reads = true,
+		.part = on_output,
+		.done = on_end,
+		.ctx = c,
+	};
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		return err_system(err, errno, "cannot make a socket");
-	theirs = pair[1];
-	evutil_make_socket_nonblocking(pair[0]);
-	c->stream = bufferevent_socket_new(c->agent->loop, pair[0], BEV_OPT_CLOSE_ON_FREE);
-	if (!c->stream) {
-		fd_close(pair[0]);
-		return err_system(err, ENOMEM, "cannot watch a command");
-	}
-	bufferevent_setcb(c->stream, on_answer, NULL, on_end, c);
-	bufferevent_enable(c->stream, EV_READ | EV_WRITE);
-	code = child_spawn(c->agent, args,
-			   &(struct child_files){theirs, theirs, -1, false, CHILD_AGENT_API},
-			   &c->pid, err);
-	if (code)
-		end_process(c);
-	return code;
+	return process_start(c->agent, &request, &c->process, err);
 }
 
 struct changes *changes_new(struct agent *a)
@@ -223,6 +199,8 @@ struct changes *changes_new(struct agent *a)
 
 	c->agent = a;
 	agent_task_init(&c->timeout, a, "time of changes", on_timeout, c);
+	if (!(c->answers = evbuffer_new()))
+		mem_exhausted();
 	return c;
 }
 
@@ -230,12 +208,13 @@ void changes_free(struct changes *c)
 {
 	if (!c)
 		return;
-	end_process(c);
+	process_stop(c->process);
 	for (struct change *one = c->asked, *next; one; one = next) {
 		next = one->next;
 		free(one);
 	}
 	agent_task_free(&c->timeout);
+	evbuffer_free(c->answers);
 	free(c->last);
 	free(c);
 }
@@ -267,15 +246,14 @@ int changes_start(struct changes *c, const struct api_words *words, change_done 
 		  struct change **ret, struct err *err)
 {
 	CLEANUP_TEXT struct text line = {0};
-	int code = c->stream ? 0 : start_process(c, err);
+	int code = c->process ? 0 : start_process(c, err);
 
 	if (code)
 		return code;
 	for (size_t w = 1; words->list.at[w]; w++)
 		add_quoted(&line, words->list.at[w]);
 	text_addc(&line, '\n');
-	if (bufferevent_write(c->stream, line.at, line.len))
-		return err_system(err, ENOMEM, "cannot ask a command");
+	process_send(c->process, line.at, line.len);
 	*ret = enqueue(c, done, ctx);
 	if (c->n == 1)
 		watch_answer(c);

@@ -153,7 +153,6 @@ static int trim(void *clients, struct err *err)
 {
 	struct clients *all = clients;
 
-	(void)err;
 	all->gone = 0;
 	mem_trim();
 	return 0;
@@ -261,7 +260,6 @@ static int look(void *clients, struct err *err)
 	struct clients *all = clients;
 	uint64_t now = agent_now_ms();
 
-	(void)err;
 	forget_gone(all);
 	for (struct client *c = TAILQ_FIRST(&all->list), *next; c; c = next) {
 		next = TAILQ_NEXT(c, in);
@@ -284,7 +282,6 @@ static int resume(void *clients, struct err *err)
 {
 	struct clients *all = clients;
 
-	(void)err;
 	if (all->n < all->bounds.most || slowest(all))
 		evconnlistener_enable(all->listener);
 	else

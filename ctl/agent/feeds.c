@@ -16,13 +16,12 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
-#include "ctl/agent/exchange.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/hooks.h"
 #include "ctl/agent/inputs.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/reapply.h"
 #include "ctl/agent/task.h"
-#include "ctl/agent/worker.h"
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
@@ -42,17 +41,17 @@ enum {
 
 struct feed_job {
 	struct feeds_part *part;
-	char *key;              // of its copy; of the policy: a URL
-	struct feed_list list;  // that follows it; list.list NULL: the policy does
-	struct policy_url url;  // its strings are owned
-	struct fetch *fetch;    // one of these three at a time
-	struct worker *worker;  // reads or writes `coming`
-	struct exchange *child; // changes the list
-	struct feed coming;     // the text that came
-	struct feed copy;       // without its text
-	uint64_t copy_time;     // of its file
-	uint64_t plain_time;    // of the one whose text has neither ends nor names; 0: not known
-	bool plain;             // the text that came is so
+	char *key;                    // of its copy; of the policy: a URL
+	struct feed_list list;        // that follows it; list.list NULL: the policy does
+	struct policy_url url;        // its strings are owned
+	struct fetch *fetch;          // one of these three at a time
+	struct agent_process *worker; // reads or writes `coming`
+	struct agent_process *child;  // changes the list
+	struct feed coming;           // the text that came
+	struct feed copy;             // without its text
+	uint64_t copy_time;           // of its file
+	uint64_t plain_time; // of the one whose text has neither ends nor names; 0: not known
+	bool plain;          // the text that came is so
 	struct agent_task request;
 	uint64_t next_s; // wall clock: of the next request
 	uint64_t good_s; // wall clock: of the last good answer, changed or not; 0: none yet
@@ -133,12 +132,36 @@ static void refuse_text(struct feed_job *job, const struct err *err)
 	agent_changed(job->part->agent);
 }
 
-static void work(struct feed_job *job, worker_run *run, worker_done *done)
+static void work(struct feed_job *job, int (*run)(void *, struct text *, struct err *),
+		 void (*done)(void *, const struct process_result *))
 {
+	const struct process_request request = {.run = run, .done = done, .ctx = job};
 	struct err err = {0};
 
-	if (worker_start(job->part->agent, run, done, job, &job->worker, &err))
+	if (process_start(job->part->agent, &request, &job->worker, &err))
 		refuse_text(job, &err);
+}
+
+// What a worker has found in a text.
+struct findings {
+	uint64_t entries;
+	bool same;  // the text is the copy on disk already
+	bool plain; // it has neither ends nor names
+};
+
+static void put(struct text *output, const struct findings *f)
+{
+	text_addn(output, (const char *)f, sizeof(*f));
+}
+
+// True: the worker has succeeded.
+static bool take_findings(struct feed_job *job, const struct process_result *r,
+			  struct findings *ret)
+{
+	*ret = (struct findings){0};
+	job->worker = NULL;
+	process_take(r, ret, sizeof(*ret));
+	return !r->status;
 }
 
 // The text is the copy on disk now; what is kept of it here has no text.
@@ -150,10 +173,6 @@ static void keep_head(struct feed_job *job)
 	job->coming = (struct feed){0};
 	job->copy_time = feed_time(job->part->agent->instance, job->key);
 }
-
-// Beside the number of entries:
-#define SAME_TEXT (UINT64_C(1) << 63) // the text is the copy on disk already
-#define NOT_PLAIN (UINT64_C(1) << 62) // it has ends or names
 
 // A server without ETag and Last-Modified sends the same text again.
 static bool is_copy(const struct feed_job *job)
@@ -184,38 +203,36 @@ static void use_copy(const struct feed_job *job)
 		files_apply(job->part->agent, true);
 }
 
-static int judge_and_save(void *ctx, uint64_t *ret_entries, struct err *err)
+static int judge_and_save(void *ctx, struct text *output, struct err *err)
 {
 	struct feed_job *job = ctx;
 	struct feed *text = &job->coming;
+	struct findings found;
 	int code = feed_check_lines(&job->url, text->text, text->len, &text->entries, err);
 
 	if (code)
 		return code;
 	if ((code = feed_check(&job->url, text->text, text->len, &job->copy, false, err)))
 		return code;
-	if (is_copy(job)) {
-		*ret_entries = SAME_TEXT;
-		return 0;
-	}
-	*ret_entries = text->entries;
-	return feed_save(job->part->agent->instance, text, err);
+	found = (struct findings){.entries = text->entries, .same = is_copy(job)};
+	put(output, &found);
+	return found.same ? 0 : feed_save(job->part->agent->instance, text, err);
 }
 
-static void on_saved(void *ctx, int code, uint64_t entries, const struct err *err)
+static void on_saved(void *ctx, const struct process_result *r)
 {
 	struct feed_job *job = ctx;
+	struct findings found;
 
-	job->worker = NULL;
-	if (code) {
-		refuse_text(job, err);
+	if (!take_findings(job, r, &found)) {
+		refuse_text(job, &r->err);
 		return;
 	}
-	if (entries == SAME_TEXT) {
+	if (found.same) {
 		take_same(job);
 		return;
 	}
-	job->coming.entries = entries;
+	job->coming.entries = found.entries;
 	keep_head(job);
 	log_notice("'%s' has changed", job->url.url);
 	succeed(job);
@@ -226,13 +243,13 @@ static void on_saved(void *ctx, int code, uint64_t entries, const struct err *er
 // ---- the text of a list -------------------------------------------------------------------------
 
 // Why the command has failed: the first invalid line, with the URL for the file that it has read.
-static void refuse_list(struct feed_job *job, const struct exchange_result *r)
+static void refuse_list(struct feed_job *job, const struct process_result *r)
 {
 	const struct json *bad = json_at(json_get(r->document, "errors"), 0);
 	const char *text = json_get_string(bad, "text");
 	struct err err = {0}, line = {0};
 
-	exchange_failure(r, "weir block --sync", &err);
+	process_failure(r, "weir block --sync", &err);
 	if (!text) {
 		err_prefix(&err, "'%s'", job->url.url);
 		refuse_text(job, &err);
@@ -244,7 +261,7 @@ static void refuse_list(struct feed_job *job, const struct exchange_result *r)
 	refuse_text(job, &line);
 }
 
-static int save(void *ctx, uint64_t *ret_entries, struct err *err)
+static int save(void *ctx, struct text *output, struct err *err)
 {
 	struct feed_job *job = ctx;
 	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
@@ -253,13 +270,13 @@ static int save(void *ctx, uint64_t *ret_entries, struct err *err)
 	return feed_save(job->part->agent->instance, &job->coming, err);
 }
 
-static void on_kept(void *ctx, int code, uint64_t none, const struct err *err)
+static void on_kept(void *ctx, const struct process_result *r)
 {
 	struct feed_job *job = ctx;
 
 	job->worker = NULL;
-	if (code) {
-		refuse_text(job, err);
+	if (r->status) {
+		refuse_text(job, &r->err);
 		return;
 	}
 	keep_head(job);
@@ -268,7 +285,7 @@ static void on_kept(void *ctx, int code, uint64_t none, const struct err *err)
 	agent_changed(job->part->agent);
 }
 
-static void on_changed(void *ctx, const struct exchange_result *r)
+static void on_changed(void *ctx, const struct process_result *r)
 {
 	struct feed_job *job = ctx;
 	bool changed = json_get_u64(r->document, "added") || json_get_u64(r->document, "removed");
@@ -280,8 +297,8 @@ static void on_changed(void *ctx, const struct exchange_result *r)
 		refuse_list(job, r);
 		return;
 	}
-	exchange_log(r, false,
-		     changed ? log_notice : log_info); // entries whose ends are renewed are usual
+	process_log(r, false,
+		    changed ? log_notice : log_info); // entries whose ends are renewed are usual
 	if (job->coming.url) {
 		work(job, save, on_kept);
 		return;
@@ -296,7 +313,7 @@ static int start_change(struct feed_job *job, const char *path, struct err *err)
 	const char *args[1 + FEED_LIST_WORDS + 1] = {"-j"};
 	CLEANUP_FREE char *url = feed_public_url(job->url.url);
 	CLEANUP_FREE char *by = mem_printf("agent (feed %s)", url);
-	const struct exchange_request request = {
+	const struct process_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
 		.by = by,
@@ -307,7 +324,7 @@ static int start_change(struct feed_job *job, const char *path, struct err *err)
 	feed_list_time time;
 
 	feed_list_words(&job->list, path, time, args + 1);
-	return exchange_start(job->part->agent, &request, &job->child, err);
+	return process_start(job->part->agent, &request, &job->child, err);
 }
 
 // The same text again changes nothing.
@@ -317,25 +334,25 @@ static bool is_plain(const struct feed_job *job)
 }
 
 // What the command will read. Nothing came: the server says that the text is the copy.
-static int write_text(void *ctx, uint64_t *ret_entries, struct err *err)
+static int write_text(void *ctx, struct text *output, struct err *err)
 {
 	struct feed_job *job = ctx;
 	const char *instance = job->part->agent->instance;
 	CLEANUP_FREE char *path = feed_path(instance, job->key, ".new");
 	CLEANUP_FEED struct feed copy = {0};
-	bool same = !job->coming.url || is_copy(job);
-	const struct feed *text = same ? &copy : &job->coming;
-	bool plain;
-	int code;
+	struct findings found = {.same = !job->coming.url || is_copy(job), .plain = true};
+	const struct feed *text = found.same ? &copy : &job->coming;
+	int code = 0;
 
-	*ret_entries = SAME_TEXT;
-	if (same && is_plain(job))
+	if (found.same && is_plain(job)) {
+		put(output, &found);
 		return 0;
-	if (same && (code = feed_load(instance, job->key, &copy, err)))
+	}
+	if (found.same && (code = feed_load(instance, job->key, &copy, err)))
 		return code;
-	*ret_entries = feed_list_entries(&job->list, text->text, text->len, &plain);
-	*ret_entries |= (same ? SAME_TEXT : 0) | (plain ? 0 : NOT_PLAIN);
-	if (same && plain)
+	found.entries = feed_list_entries(&job->list, text->text, text->len, &found.plain);
+	put(output, &found);
+	if (found.same && found.plain)
 		return 0;
 	return file_replace(path, text->text, text->len, 0600, err);
 }
@@ -350,27 +367,27 @@ static void refuse_written(struct feed_job *job, const struct err *err)
 	refuse_text(job, err);
 }
 
-static void on_written(void *ctx, int code, uint64_t entries, const struct err *err)
+static void on_written(void *ctx, const struct process_result *r)
 {
 	struct feed_job *job = ctx;
 	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
-	struct err why = *err;
+	struct err why = r->err;
+	struct findings found;
 
-	job->worker = NULL;
-	if (code) {
+	if (!take_findings(job, r, &found)) {
 		refuse_written(job, &why);
 		return;
 	}
-	job->plain = !(entries & NOT_PLAIN);
-	if (entries & SAME_TEXT && job->plain) {
+	job->plain = found.plain;
+	if (found.same && job->plain) {
 		job->plain_time = job->copy_time;
 		take_same(job);
 		return;
 	}
-	if (entries & SAME_TEXT)
+	if (found.same)
 		feed_free(&job->coming);
 	else
-		job->coming.entries = entries & ~NOT_PLAIN;
+		job->coming.entries = found.entries;
 	if (start_change(job, path, &why))
 		refuse_text(job, &why);
 }
@@ -416,7 +433,6 @@ static int start_fetch(void *ctx, struct err *err)
 	struct fetch_request request;
 	struct err why = {0};
 
-	(void)err;
 	if (job->fetch || job->worker || job->child)
 		return 0;
 	read_copy(job);
@@ -443,8 +459,8 @@ static void free_url(struct policy_url *url)
 static void job_free(struct feed_job *job)
 {
 	fetch_cancel(job->fetch);
-	worker_stop(job->worker);
-	exchange_stop(job->child);
+	process_stop(job->worker);
+	process_stop(job->child);
 	agent_task_free(&job->request);
 	trouble_end(&job->trouble);
 	feed_free(&job->copy);

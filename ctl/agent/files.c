@@ -10,9 +10,9 @@
 #include "common/limits-policy.h"
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
-#include "ctl/agent/exchange.h"
 #include "ctl/agent/feeds.h"
 #include "ctl/agent/inputs.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/agent/watches.h"
 #include "ctl/base/file.h"
@@ -31,7 +31,7 @@ struct files {
 	struct agent *agent;
 	struct watches *watches;
 	struct inputs inputs;
-	struct exchange *child;
+	struct agent_process *child;
 	struct agent_task look, again;
 	bool wanted, offline;       // after the child that runs
 	bool reloading;             // the child that runs, or the one after it, is a reload
@@ -81,7 +81,7 @@ static void wait_and_try(struct files *f)
 }
 
 // The same failure again is not logged: the same sentence, and the same first line before it.
-static void fail(struct files *f, const struct err *why, const struct exchange_result *r)
+static void fail(struct files *f, const struct err *why, const struct process_result *r)
 {
 	char first[sizeof(f->first)] = "";
 	bool same;
@@ -97,13 +97,13 @@ static void fail(struct files *f, const struct err *why, const struct exchange_r
 	if (same)
 		return;
 	if (r && r->said[0])
-		exchange_log(r, false, log_error);
+		process_log(r, false, log_error);
 	else
 		log_error("%s", why->text);
 	log_error("the policy in effect stays");
 }
 
-static void succeed(struct files *f, const struct exchange_result *r)
+static void succeed(struct files *f, const struct process_result *r)
 {
 	applies_log(f->agent, r, f->agent->refused.why);
 	trouble_end(&f->agent->refused);
@@ -120,14 +120,14 @@ static void end_reload(struct files *f)
 	f->reloading &= f->child != NULL;
 }
 
-static void on_end(void *ctx, const struct exchange_result *r)
+static void on_end(void *ctx, const struct process_result *r)
 {
 	struct files *f = ctx;
 	struct err why = {0};
 
 	f->child = NULL;
 	if (r->status) {
-		exchange_failure(r, "weir apply", &why);
+		process_failure(r, "weir apply", &why);
 		fail(f, &why, r);
 	} else {
 		succeed(f, r);
@@ -144,7 +144,7 @@ static void start_child(struct files *f)
 {
 	const struct agent *a = f->agent;
 	const char *args[5 + 1] = {"-j", "apply", a->policy};
-	const struct exchange_request request = {
+	const struct process_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
 		.by = AGENT_BY_FILE,
@@ -161,7 +161,7 @@ static void start_child(struct files *f)
 		args[n++] = "--offline";
 	f->wanted = f->offline = false;
 	agent_task_cancel(&f->again);
-	if (!exchange_start(f->agent, &request, &f->child, &err))
+	if (!process_start(f->agent, &request, &f->child, &err))
 		return;
 	fail(f, &err, NULL);
 	wait_and_try(f);
@@ -240,7 +240,6 @@ static int try_again(void *ctx, struct err *err)
 {
 	struct files *f = ctx;
 
-	(void)err;
 	if (!is_absent(f))
 		files_apply(f->agent, false);
 	return 0;
@@ -307,7 +306,7 @@ static void stop(struct agent *a)
 
 	if (!f)
 		return;
-	exchange_stop(f->child);
+	process_stop(f->child);
 	agent_task_free(&f->look);
 	watches_free(f->watches);
 	inputs_free(&f->inputs);

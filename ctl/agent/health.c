@@ -82,7 +82,6 @@ static int check(void *target, struct err *err)
 {
 	struct health_target *t = target;
 
-	(void)err;
 	if (t->awaited)
 		return 0;
 	t->began_ms = health_now_ms();

@@ -6,8 +6,8 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
-#include "ctl/agent/exchange.h"
 #include "ctl/agent/hooks.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -22,7 +22,7 @@
 struct hook_alarms {
 	struct agent *agent;
 	struct agent_task look;
-	struct exchange *child;
+	struct agent_process *child;
 	struct troubles alarms; // by their keys
 };
 
@@ -73,13 +73,12 @@ static void tell_end(void *ctx, const char *key, const char *text)
 {
 	struct hook_alarms *h = ctx;
 
-	(void)key;
 	hooks_tell(h->agent, &(struct hook_event){
 				     .event = "alarm", .object = text, .from = "on", .to = "off"});
 }
 
 // Without an instance there is nothing to alarm about, and without a document nothing is known.
-static void on_status(void *ctx, const struct exchange_result *r)
+static void on_status(void *ctx, const struct process_result *r)
 {
 	const struct json *alarms = json_get(r->document, "alarms");
 	struct hook_alarms *h = ctx;
@@ -99,7 +98,7 @@ static int look(void *ctx, struct err *err)
 {
 	static const char *const args[] = {"-j", "status", NULL};
 	struct hook_alarms *h = ctx;
-	const struct exchange_request request = {
+	const struct process_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
 		.timeout_s = COMMAND_S,
@@ -113,7 +112,7 @@ static int look(void *ctx, struct err *err)
 		agent_task_in(&h->look, AFTER_COMMAND_MS);
 		return 0;
 	}
-	return exchange_start(h->agent, &request, &h->child, err);
+	return process_start(h->agent, &request, &h->child, err);
 }
 
 // ---- start and end ------------------------------------------------------------------------------
@@ -133,7 +132,7 @@ void hook_alarms_free(struct hook_alarms *h)
 {
 	if (!h)
 		return;
-	exchange_stop(h->child);
+	process_stop(h->child);
 	agent_task_free(&h->look);
 	troubles_free(&h->alarms);
 	free(h);

@@ -163,7 +163,6 @@ static int on_timeout(void *ctx, struct err *err)
 {
 	struct hooks *h = ctx;
 
-	(void)err;
 	h->late = true;
 	program_kill(h->pid);
 	return 0;
@@ -244,7 +243,6 @@ static int start(struct agent *a, struct err *err)
 {
 	struct hooks *h;
 
-	(void)err;
 	if (!a->hook)
 		return 0;
 	h = mem_new(struct hooks);

@@ -11,8 +11,8 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/hooks.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
-#include "ctl/agent/worker.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -38,14 +38,14 @@
 struct housekeeping {
 	struct agent *agent;
 	struct agent_task trial, services, entries;
-	uint32_t trial_of;       // the generation whose trial was seen last; 0: none runs
-	uint64_t trial_ends_ms;  // monotonic
-	uint64_t brought;        // interfaces that came with it (commit.h)
-	char tried[REVISION_ID]; // its revision; "": a trial of interfaces
-	uint64_t walked_ms;      // monotonic, the last tidy of the services
-	bool is_due;             // a tidy, for what is in `due`
-	struct lb_due due;       // for the copy that tidies up
-	struct worker *tidy;     // reads all pins, which takes long; NULL: none runs
+	uint32_t trial_of;          // the generation whose trial was seen last; 0: none runs
+	uint64_t trial_ends_ms;     // monotonic
+	uint64_t brought;           // interfaces that came with it (commit.h)
+	char tried[REVISION_ID];    // its revision; "": a trial of interfaces
+	uint64_t walked_ms;         // monotonic, the last tidy of the services
+	bool is_due;                // a tidy, for what is in `due`
+	struct lb_due due;          // for the copy that tidies up
+	struct agent_process *tidy; // reads all pins, which takes long; NULL: none runs
 };
 
 // ---- trials -------------------------------------------------------------------------------------
@@ -210,8 +210,8 @@ static uint64_t tidy_in(const struct housekeeping *h, const struct lb_due *due)
 	return least(due->tidy_ms, due->walk_ms == LB_DUE_NEVER ? LB_DUE_NEVER : walk);
 }
 
-// Opening the pool for a change tidies it up. *ret_done: not 0 if it was.
-static int tidy_services(void *part, uint64_t *ret_done, struct err *err)
+// Opening the pool for a change tidies it up. Output: a byte if it was opened.
+static int tidy_services(void *part, struct text *output, struct err *err)
 {
 	CLEANUP_POOL struct pool pool = {.lock = -1};
 	const struct housekeeping *h = part;
@@ -224,28 +224,30 @@ static int tidy_services(void *part, uint64_t *ret_done, struct err *err)
 		*err = why;
 		return code;
 	}
-	*ret_done = 1;
+	text_addc(output, '1');
 	vec_each (&h->due.ended, text)
 		log_notice("%s has ended", *text);
 	return h->due.ended.n ? overrides_forget_unnamed(h->agent->instance, pool.state, err) : 0;
 }
 
-static void on_tidied(void *part, int code, uint64_t done, const struct err *err)
+static void on_tidied(void *part, const struct process_result *r)
 {
 	struct housekeeping *h = part;
+	char done;
 
 	h->tidy = NULL;
-	if (done)
+	if (process_take(r, &done, 1))
 		h->walked_ms = agent_now_ms();
-	agent_task_end(&h->services, code, err);
-	if (!code)
+	agent_task_end(&h->services, r->status, &r->err);
+	if (!r->status)
 		agent_task_in(&h->services, AFTER_COMMAND_MS); // for the next deadline
 }
 
 // The copy of the agent has the list of what has ended.
 static int start_tidy(struct housekeeping *h, struct err *err)
 {
-	int code = worker_start(h->agent, tidy_services, on_tidied, h, &h->tidy, err);
+	const struct process_request request = {.run = tidy_services, .done = on_tidied, .ctx = h};
+	int code = process_start(h->agent, &request, &h->tidy, err);
 
 	lb_due_free(&h->due);
 	h->is_due = false;
@@ -340,7 +342,6 @@ static int start(struct agent *a, struct err *err)
 {
 	struct housekeeping *h = mem_new(struct housekeeping);
 
-	(void)err;
 	h->agent = a;
 	a->housekeeping = h;
 	agent_task_init(&h->trial, a, "end of a trial", do_trial, h);
@@ -360,7 +361,7 @@ static void stop(struct agent *a)
 		return;
 	agent_task_free(&h->trial);
 	agent_task_free(&h->services);
-	worker_stop(h->tidy);
+	process_stop(h->tidy);
 	lb_due_free(&h->due);
 	agent_task_free(&h->entries);
 	free(h);

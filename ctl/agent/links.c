@@ -258,8 +258,6 @@ static void take_hops(struct links_part *l, const struct lb_paths *paths)
 
 static void tell_found(void *links, const char *text, const char *same)
 {
-	(void)links;
-	(void)same;
 	log_notice("no longer: %s", text);
 }
 

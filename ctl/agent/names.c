@@ -11,8 +11,8 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
-#include "ctl/agent/exchange.h"
 #include "ctl/agent/places.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/geo.h"
 #include "ctl/base/log.h"
@@ -83,7 +83,7 @@ struct told {
 struct names_part {
 	struct agent *agent;
 	struct agent_task list, ask;
-	struct exchange *listing, *asking;
+	struct agent_process *listing, *asking;
 	uint64_t began_ms, listed_ms; // the last listing
 	uint64_t asked_ms, rest_ms;   // the last question, and until when no other follows
 	VEC(struct watched) names;    // sorted
@@ -337,11 +337,11 @@ static void take_refusals(struct names_part *p, const struct json *document)
 }
 
 // Has the command failed altogether? *ret: why.
-static bool has_failed(const struct exchange_result *r, struct err *ret)
+static bool has_failed(const struct process_result *r, struct err *ret)
 {
 	if (json_get(r->document, "names"))
 		return false;
-	exchange_failure(r, "weir refresh", ret);
+	process_failure(r, "weir refresh", ret);
 	return true;
 }
 
@@ -397,7 +397,7 @@ static void take_document(struct names_part *p, const struct json *document)
 		p->rest_ms = now + (now - p->asked_ms) * SWITCH_SHARE;
 }
 
-static void on_answers(void *part, const struct exchange_result *r)
+static void on_answers(void *part, const struct process_result *r)
 {
 	struct names_part *p = part;
 	struct err failure = {0};
@@ -412,10 +412,10 @@ static void on_answers(void *part, const struct exchange_result *r)
 }
 
 static int start_command(struct names_part *p, const char *const *args, const struct text *input,
-			 void (*done)(void *, const struct exchange_result *),
-			 struct exchange **ret, struct err *err)
+			 void (*done)(void *, const struct process_result *),
+			 struct agent_process **ret, struct err *err)
 {
-	struct exchange_request request = {
+	struct process_request request = {
 		.args = args,
 		.input = input->at,
 		.input_len = input->len,
@@ -426,7 +426,7 @@ static int start_command(struct names_part *p, const char *const *args, const st
 		.ctx = p,
 	};
 
-	return exchange_start(p->agent, &request, ret, err);
+	return process_start(p->agent, &request, ret, err);
 }
 
 static void ask(struct names_part *p, const struct text *input)
@@ -472,7 +472,6 @@ static int ask_due(void *part, struct err *err)
 	struct names_part *p = part;
 	CLEANUP_TEXT struct text input = {0};
 
-	(void)err;
 	if (!p->asking)
 		add_due(p, agent_now_ms(), &input);
 	if (input.len)
@@ -585,7 +584,7 @@ static void take_listing(struct names_part *p, const struct json *document)
 		list_again(p, TROUBLE_POLICY);
 }
 
-static void on_list(void *part, const struct exchange_result *r)
+static void on_list(void *part, const struct process_result *r)
 {
 	struct names_part *p = part;
 	struct err failure = {0};
@@ -624,7 +623,6 @@ static int start(struct agent *a, struct err *err)
 {
 	struct names_part *p = mem_new(struct names_part);
 
-	(void)err;
 	*p = (struct names_part){.agent = a};
 	a->names = p;
 	agent_task_init(&p->ask, a, "names that are due", ask_due, p);
@@ -640,8 +638,8 @@ static void stop(struct agent *a)
 
 	if (!p)
 		return;
-	exchange_stop(p->listing);
-	exchange_stop(p->asking);
+	process_stop(p->listing);
+	process_stop(p->asking);
 	agent_task_free(&p->list);
 	agent_task_free(&p->ask);
 	forget_unlisted(p);

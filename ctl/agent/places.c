@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "ctl/agent/agent.h"
-#include "ctl/agent/exchange.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/agent/watches.h"
 #include "ctl/base/log.h"
@@ -30,7 +30,7 @@
 struct places_part {
 	struct agent *agent;
 	struct watches *watches;
-	struct exchange *asking;
+	struct agent_process *asking;
 	struct agent_task ask;
 	bool wanted; // after the command that runs
 	uint64_t asked_ms;
@@ -77,7 +77,7 @@ static void ask_later(struct places_part *p)
 	agent_task_move(&p->ask, trouble_pause_ms(++p->failures, AGAIN_FIRST_MS, AGAIN_MOST_MS));
 }
 
-static void on_answer(void *part, const struct exchange_result *r)
+static void on_answer(void *part, const struct process_result *r)
 {
 	struct places_part *p = part;
 	const struct json *rows = json_get(r->document, "names");
@@ -103,7 +103,7 @@ static int ask(void *part, struct err *err)
 {
 	struct places_part *p = part;
 	static const char *const args[] = {"-j", "refresh", "--places", NULL};
-	struct exchange_request request = {
+	struct process_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
 		.timeout_s = TIMEOUT_S,
@@ -116,7 +116,7 @@ static int ask(void *part, struct err *err)
 	if (p->asking)
 		return 0;
 	p->asked_ms = agent_now_ms();
-	return exchange_start(p->agent, &request, &p->asking, err);
+	return process_start(p->agent, &request, &p->asking, err);
 }
 
 // ---- when ---------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ static void stop(struct agent *a)
 
 	if (!p)
 		return;
-	exchange_stop(p->asking);
+	process_stop(p->asking);
 	watches_free(p->watches);
 	agent_task_free(&p->ask);
 	troubles_free(&p->troubles);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "ctl/agent/agent.h"
-#include "ctl/agent/exchange.h"
 #include "ctl/agent/files.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/agent/watches.h"
 #include "ctl/base/log.h"
@@ -33,7 +33,7 @@ struct reapply {
 	bool watching;
 	const char *changed; // last: "feeds" or "databases"
 	char *feed;          // the only one that has changed, without what is secret; else NULL
-	struct exchange *child;
+	struct agent_process *child;
 	char tried[REVISION_ID]; // in effect when the child began
 	bool stale;              // something has changed since then
 	struct agent_task apply;
@@ -102,7 +102,7 @@ static bool other_has_come(const struct reapply *r)
 	       strcmp(e->about.revision, r->tried) != 0;
 }
 
-static bool has_warnings(const struct exchange_result *result)
+static bool has_warnings(const struct process_result *result)
 {
 	return json_length(json_get(result->document, "diagnostics")) ||
 	       json_length(json_get(result->document, "warnings"));
@@ -110,7 +110,7 @@ static bool has_warnings(const struct exchange_result *result)
 
 // A file that could not be applied may have waited for the same. A warning is new here: a database
 // has changed.
-static void succeed(struct reapply *r, const struct exchange_result *result)
+static void succeed(struct reapply *r, const struct process_result *result)
 {
 	applies_log(r->agent, result, has_warnings(result));
 	trouble_end(&r->trouble);
@@ -121,14 +121,14 @@ static void succeed(struct reapply *r, const struct exchange_result *result)
 		files_apply(r->agent, true);
 }
 
-static void on_end(void *ctx, const struct exchange_result *result)
+static void on_end(void *ctx, const struct process_result *result)
 {
 	struct reapply *r = ctx;
 	struct err why = {0};
 
 	r->child = NULL;
 	if (result->status)
-		exchange_failure(result, "weir apply --again", &why);
+		process_failure(result, "weir apply --again", &why);
 	if (!result->status)
 		succeed(r, result);
 	else if (other_has_come(r))
@@ -144,7 +144,7 @@ static int apply(void *ctx, struct err *err)
 	struct reapply *r = ctx;
 	CLEANUP_FREE char *by = r->feed ? mem_printf("agent (feed %s)", r->feed)
 					: mem_printf("agent (%s)", r->changed);
-	const struct exchange_request request = {
+	const struct process_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
 		.by = by,
@@ -154,12 +154,11 @@ static int apply(void *ctx, struct err *err)
 	};
 	struct err why = {0};
 
-	(void)err;
 	if (r->child)
 		return 0;
 	r->stale = false;
 	memcpy(r->tried, r->revision, sizeof(r->tried));
-	if (exchange_start(r->agent, &request, &r->child, &why))
+	if (process_start(r->agent, &request, &r->child, &why))
 		fail(r, &why);
 	return 0;
 }
@@ -232,7 +231,7 @@ void reapply_free(struct reapply *r)
 {
 	if (!r)
 		return;
-	exchange_stop(r->child);
+	process_stop(r->child);
 	watches_free(r->databases);
 	agent_task_free(&r->apply);
 	trouble_end(&r->trouble);

@@ -182,7 +182,6 @@ static int compare(void *watches, struct err *err)
 	struct watches *w = watches;
 	sum_text now;
 
-	(void)err;
 	watch_all(w);
 	sum_files(w, now);
 	if (!strcmp(now, w->seen))

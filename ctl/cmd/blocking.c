@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ctl/agent/child.h"
+#include "ctl/agent/process.h"
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
@@ -45,7 +45,7 @@ static uint64_t wall_clock(void)
 
 static int read_resolver_timeout(const struct args *args, unsigned *ret, struct err *err)
 {
-	const char *text = args_value_or(args, "resolver-timeout", CHILD_TIMEOUT);
+	const char *text = args_value_or(args, "resolver-timeout", PROCESS_TIMEOUT);
 	uint64_t ms = 0;
 
 	if (text && num_parse_time_ms(text, strlen(text), 1, RESOLVE_MAX_MS, &ms))
@@ -170,7 +170,7 @@ struct dns_options blocking_resolver(const struct context *ctx, const struct blo
 	// As `ip netns exec` would show it to the commands in that namespace.
 	snprintf(path, BLOCKING_PATH, "/etc/netns/%s/resolv.conf", ctx->netns ? ctx->netns : "");
 	return (struct dns_options){
-		.servers = args_value_or(r->args, "resolver", CHILD_RESOLVER),
+		.servers = args_value_or(r->args, "resolver", PROCESS_RESOLVER),
 		.resolv_conf = ctx->netns && file_exists(path) ? path : NULL,
 		.timeout_ms = r->resolver_timeout_ms,
 		.search = true,

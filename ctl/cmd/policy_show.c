@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/agent/child.h"
+#include "ctl/agent/process.h"
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
@@ -150,7 +150,7 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 int policy_dns(const struct context *ctx, const struct args *args, struct policy_dns *ret,
 	       struct err *err)
 {
-	const char *timeout = args_value_or(args, "resolver-timeout", CHILD_TIMEOUT);
+	const char *timeout = args_value_or(args, "resolver-timeout", PROCESS_TIMEOUT);
 	uint64_t ms = 0;
 
 	if (timeout && num_parse_time_ms(timeout, strlen(timeout), 1, 600000, &ms))
@@ -159,7 +159,7 @@ int policy_dns(const struct context *ctx, const struct args *args, struct policy
 	snprintf(ret->path, sizeof(ret->path), "/etc/netns/%s/resolv.conf",
 		 ctx->netns ? ctx->netns : "");
 	ret->options = (struct dns_options){
-		.servers = args_value_or(args, "resolver", CHILD_RESOLVER),
+		.servers = args_value_or(args, "resolver", PROCESS_RESOLVER),
 		.resolv_conf = ctx->netns && file_exists(ret->path) ? ret->path : NULL,
 		.timeout_ms = (unsigned)ms,
 	};

@@ -8,7 +8,6 @@ static void begins_changes_and_ends_once(void **state)
 {
 	struct trouble t = {0};
 
-	(void)state;
 	assert_false(trouble_end(&t));
 	assert_true(trouble_begin(&t, "line 3: bad"));
 	assert_false(trouble_begin(&t, "line 3: bad"));
@@ -34,7 +33,6 @@ static void numbers_make_no_other_failure(void **state)
 		{"the same", "the same, and more", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct trouble t = {0};
 
@@ -49,7 +47,6 @@ static void pauses_double(void **state)
 {
 	static const uint64_t expected[] = {10, 10, 20, 40, 80, 160, 300, 300};
 
-	(void)state;
 	for (unsigned times = 0; times < sizeof(expected) / sizeof(*expected); times++)
 		assert_int_equal(trouble_pause_ms(times, 10, 300), expected[times]);
 	assert_int_equal(trouble_pause_ms(4000000000, 10000, 600000), 600000);
@@ -61,7 +58,6 @@ static void is_a_problem_while_it_lasts(void **state)
 	CLEANUP_JSON struct json *problems = json_array();
 	struct trouble t = {0};
 
-	(void)state;
 	trouble_report(&t, "work", problems);
 	assert_int_equal(json_length(problems), 0);
 	trouble_begin(&t, "it fails");
@@ -86,7 +82,6 @@ static void objects_that_are_not_noted_work_again(void **state)
 	struct troubles t = {0};
 	const char *over = NULL;
 
-	(void)state;
 	troubles_begin(&t);
 	assert_true(troubles_note(&t, "DE", "no database"));
 	assert_true(troubles_note(&t, "FR", "no database"));
