@@ -313,7 +313,7 @@ int agent_run(struct agent *a, struct err *err)
 	int code;
 
 	a->running = &running;
-	lock_never_wait();
+	lock_never_wait(true);
 	loop_on_longest(on_longest, a);
 	mem_map_from(MAPPED_BYTES);
 	mem_trim(); // what the apply of a large policy has left

@@ -16,14 +16,15 @@
 
 struct dns_options;
 struct event_base;
+struct session;
 
 struct agent {
 	struct event_base *loop; // filled in by agent_run
 	const char *instance;
 	const char *command; // its command line, for the lock
 	const char *netns;   // -N as given; NULL: not entered
-	// no login is to be protected: none started it, or from another namespace
-	bool without_login;
+	// the login to be protected; NULL: none started the agent, or from another namespace
+	const struct session *session;
 	const char *policy;     // the file of `weir run FILE`, or the default one
 	bool policy_is_default; // it need not exist
 	bool takes_all;         // --force: also if it has lost most of the accepted policy

@@ -2,9 +2,8 @@
 // The part of the agent for the countries and autonomous systems of entries: they follow their
 // databases.
 //
-// The work is that of `weir refresh --places`, in a process of its own: once when there are such
-// entries, when a database changes, and later and later while one of them keeps its prefixes of
-// before.
+// They are looked up in a copy of the agent (refreshing.h): once when such entries exist, when a
+// database changes, and later and later while one of them keeps its previous prefixes.
 #include "ctl/agent/places.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 #include <string.h>
 
 #include "ctl/agent/agent.h"
-#include "ctl/agent/process.h"
+#include "ctl/agent/refreshing.h"
 #include "ctl/agent/task.h"
 #include "ctl/agent/watches.h"
 #include "ctl/base/log.h"
@@ -23,16 +22,14 @@
 
 #define AGAIN_FIRST_MS 10000
 #define AGAIN_MOST_MS  600000
-#define OUTPUT_MAX     (64u << 20)
-#define TIMEOUT_S      300
 #define PROBLEMS_SHOWN 5
 
 struct places_part {
 	struct agent *agent;
 	struct watches *watches;
-	struct agent_process *asking;
+	struct refreshing *asking;
 	struct agent_task ask;
-	bool wanted; // after the command that runs
+	bool wanted; // after the lookup that runs
 	uint64_t asked_ms;
 	unsigned failures; // in a row
 	size_t failed;     // places of the last answer
@@ -49,27 +46,13 @@ static void fail(struct places_part *p, const char *name, const char *why)
 	p->failed++;
 }
 
-static void tell_change(const struct places_part *p, const char *name, const struct json *row)
+static void tell_change(const struct places_part *p, const struct refresh_name *row)
 {
-	uint64_t added = json_get_u64(row, "added"), removed = json_get_u64(row, "released");
-
-	if (added || removed)
-		log_notice("%s: %llu %s added, %llu removed", name, (unsigned long long)added,
-			   num_plural(added, "prefix", "prefixes"), (unsigned long long)removed);
-	else if (troubles_why(&p->troubles, name))
-		log_notice("%s follows its database again", name);
-}
-
-static void take_row(struct places_part *p, const struct json *row)
-{
-	const char *name = json_get_string(row, "name"), *why = json_get_string(row, "error");
-
-	if (!name)
-		return;
-	if (why && why[0])
-		fail(p, name, why);
-	else
-		tell_change(p, name, row);
+	if (row->added || row->released)
+		log_notice("%s: %zu %s added, %zu removed", row->name, row->added,
+			   num_plural(row->added, "prefix", "prefixes"), row->released);
+	else if (troubles_why(&p->troubles, row->name))
+		log_notice("%s follows its database again", row->name);
 }
 
 static void ask_later(struct places_part *p)
@@ -77,46 +60,47 @@ static void ask_later(struct places_part *p)
 	agent_task_move(&p->ask, trouble_pause_ms(++p->failures, AGAIN_FIRST_MS, AGAIN_MOST_MS));
 }
 
-static void on_answer(void *part, const struct process_result *r)
+static void take_rows(struct places_part *p, const struct refreshing_result *r)
 {
-	struct places_part *p = part;
-	const struct json *rows = json_get(r->document, "names");
-
-	p->asking = NULL;
 	p->failed = 0;
 	troubles_begin(&p->troubles);
-	for (size_t n = 0; n < json_length(rows); n++)
-		take_row(p, json_at(rows, n));
-	if (r->status && !p->failed)
+	vec_each (&r->names, row) {
+		if (row->why[0])
+			fail(p, row->name, row->why);
+		else
+			tell_change(p, row);
+	}
+	if ((r->failed.text[0] || r->refused.entries.text[0]) && !p->failed)
 		fail(p, "", "countries and autonomous systems of entries cannot be looked for");
 	troubles_end(&p->troubles, NULL, NULL);
-	if (p->failed && !p->wanted)
-		ask_later(p);
-	else if (!p->failed)
+}
+
+static void on_answer(void *part, const struct refreshing_result *r)
+{
+	struct places_part *p = part;
+
+	p->asking = NULL;
+	take_rows(p, r);
+	if (!p->failed)
 		p->failures = 0;
 	if (p->wanted)
 		agent_task_move(&p->ask, 0);
+	else if (p->failed)
+		ask_later(p);
 	agent_changed(p->agent);
 }
 
 static int ask(void *part, struct err *err)
 {
 	struct places_part *p = part;
-	static const char *const args[] = {"-j", "refresh", "--places", NULL};
-	struct process_request request = {
-		.args = args,
-		.output_max = OUTPUT_MAX,
-		.timeout_s = TIMEOUT_S,
-		.silent = true, // what fails is in the document
-		.done = on_answer,
-		.ctx = p,
-	};
+	const struct refreshing_request request = {
+		.where = REFRESH_PLACES, .done = on_answer, .ctx = p};
 
 	p->wanted = p->asking;
 	if (p->asking)
 		return 0;
 	p->asked_ms = agent_now_ms();
-	return process_start(p->agent, &request, &p->asking, err);
+	return refreshing_start(p->agent, &request, &p->asking, err);
 }
 
 // ---- when ---------------------------------------------------------------------------------------
@@ -174,7 +158,7 @@ static void stop(struct agent *a)
 
 	if (!p)
 		return;
-	process_stop(p->asking);
+	refreshing_stop(p->asking);
 	watches_free(p->watches);
 	agent_task_free(&p->ask);
 	troubles_free(&p->troubles);

@@ -22,6 +22,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/lock.h"
 #include "ctl/net/geo_db.h"
 #include "ctl/net/loop.h"
 
@@ -278,7 +279,7 @@ static void make_environment(const struct agent *a, const struct process_request
 
 	for (char **one = environ; *one; one++)
 		vec_push(&ret->all, *one);
-	add_variable(ret, PROCESS_WITHOUT_LOGIN, a->without_login ? "1" : NULL);
+	add_variable(ret, PROCESS_WITHOUT_LOGIN, a->session ? NULL : "1");
 	add_variable(ret, PROCESS_FOR, r->tells || r->silent ? NULL : "api");
 	add_variable(ret, PROCESS_BY, r->by ? r->by : PROCESS_AGENT);
 	add_variable(ret, PROCESS_TELLS, r->tells ? "1" : NULL);
@@ -369,6 +370,7 @@ static void leave_agent(int out, pid_t agent)
 		_exit(0);
 	dup2(out, OUTPUT_FD);
 	syscall(SYS_close_range, OUTPUT_FD + 1, ~0u, 0); // not every C library has the function
+	lock_never_wait(false);
 }
 
 static void write_all(const void *from, size_t len)

@@ -137,18 +137,13 @@ static void report_listed(struct context *ctx, const struct refresh_name *one)
 		out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s * 1000, age), age_s);
 }
 
-// Why entries, or the policy, keep what they have; text "": they do not.
-struct refusals {
-	struct err entries, policy;
-};
-
 static const char *text_of(const struct err *why)
 {
 	return why->text[0] ? why->text : NULL;
 }
 
 static void report_refusals(struct context *ctx, const struct refresh *r,
-			    const struct refusals *refused)
+			    const struct refresh_refused *refused)
 {
 	out_set_bool(ctx->out, "trial", r->trial);
 	out_set_bool(ctx->out, "switched", r->switched);
@@ -163,7 +158,7 @@ static void report_refusals(struct context *ctx, const struct refresh *r,
 }
 
 static void report(struct context *ctx, const struct refresh *r, bool listed,
-		   const struct refusals *refused)
+		   const struct refresh_refused *refused)
 {
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_u64(ctx->out, "changed", r->changed);
@@ -185,7 +180,7 @@ static int check_known(const struct asked_names *names, const struct refresh *r,
 	return 0;
 }
 
-static int failures(const struct refresh *r, const struct refusals *refused, struct err *err)
+static int failures(const struct refresh *r, const struct refresh_refused *refused, struct err *err)
 {
 	size_t failed = 0;
 
@@ -204,60 +199,25 @@ static int failures(const struct refresh *r, const struct refusals *refused, str
 	return -EIO;
 }
 
-static int ask_entries(struct context *ctx, unsigned where, struct policy_dns *dns,
-		       struct refresh_guard *guard, struct refresh *r, struct err *err)
-{
-	struct dns_options options = dns->options;
-
-	options.search = true;
-	return refresh_entries(ctx->instance, ctx->line, where, &options, guard, r, err);
-}
-
-static int ask_policy(struct context *ctx, struct policy_dns *dns, struct refresh_guard *guard,
-		      struct refresh *r, struct err *err)
+static int ask(struct context *ctx, const struct args *args, unsigned where, struct refresh *r,
+	       struct refresh_refused *refused, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	struct apply_options options = {
 		.instance = ctx->instance,
 		.command = ctx->line,
 		.session = ctx->session_here ? &ctx->session : NULL,
-		.dns = dns->options,
 	};
-	int code = refresh_policy(c, &options, guard, r, err);
-
-	policy_show_findings(ctx, c);
-	if (!refresh_is_other_command(code))
-		return code;
-	err_clear(err);
-	r->trial = code == -EBUSY;
-	return 0;
-}
-
-static void note_answers(const struct context *ctx, const struct refresh *r)
-{
-	struct err why = {0};
-
-	if (r->n && answered_note(ctx->instance, r, &why))
-		log_warning("%s: weir status shows older answers", why.text);
-}
-
-// A failure of the entries does not delay the policy, and vice versa.
-static int ask(struct context *ctx, const struct args *args, unsigned where, struct refresh *r,
-	       struct refusals *refused, struct err *err)
-{
-	CLEANUP(refresh_guard_free)
-	struct refresh_guard guard = {.session = ctx->session_here ? &ctx->session : NULL};
 	struct policy_dns dns;
+	struct err note = {0};
 	int code = policy_dns(ctx, args, &dns, err);
 
 	if (code)
 		return code;
-	guard.dns = &dns.options;
-	if (where & (REFRESH_ENTRIES | REFRESH_PLACES))
-		ask_entries(ctx, where, &dns, &guard, r, &refused->entries);
-	if (where & REFRESH_POLICY && !text_of(&refused->policy))
-		ask_policy(ctx, &dns, &guard, r, &refused->policy);
-	note_answers(ctx, r);
+	options.dns = dns.options;
+	if (refresh_run(c, &options, where, r, refused, &note))
+		log_warning("%s: weir status shows older answers", note.text);
+	policy_show_findings(ctx, c);
 	return 0;
 }
 
@@ -274,7 +234,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP(names_free) struct asked_names names = {0};
 	CLEANUP_REFRESH struct refresh r = {0};
-	struct refusals refused = {0};
+	struct refresh_refused refused = {0};
 	unsigned where = where_of(args);
 	int code = bpffs_ready(err);
 

@@ -118,7 +118,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.instance = ctx->instance,
 		.command = ctx->line,
 		.netns = ctx->netns,
-		.without_login = !ctx->session_here || !session_is_possible(&ctx->session),
+		.session = ctx->session_here && session_is_possible(&ctx->session) ? &ctx->session
+										   : NULL,
 		.takes_all = args_has(args, "force"),
 		.metrics = args_value(args, "metrics"),
 		.hook = args_value(args, "hook"),

@@ -43,7 +43,7 @@ static int list(const char *instance, struct refresh *ret)
 	struct err policy = {0}; // there is an alarm
 	int code = -EAGAIN;
 
-	lock_never_wait();
+	lock_never_wait(true);
 	for (int tries = 0; tries < TRIES && code == -EAGAIN; tries++) {
 		if (tries)
 			nanosleep(&pause, NULL);

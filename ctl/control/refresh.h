@@ -103,6 +103,16 @@ int refresh_entries(const char *instance, const char *command, unsigned where,
 int refresh_policy(struct candidate *c, const struct apply_options *options,
 		   struct refresh_guard *guard, struct refresh *r, struct err *err);
 
+// Why entries, or the policy, keep what they have; text "": they do not.
+struct refresh_refused {
+	struct err entries, policy;
+};
+// refresh_run.c: both of the names of a list, and notes the answers. What is refused to the entries
+// does not hold up the policy, and the other way round. A refusal that the list has met is kept. An
+// error is that of the note: `weir status` shows older answers.
+int refresh_run(struct candidate *c, const struct apply_options *options, unsigned where,
+		struct refresh *r, struct refresh_refused *refused, struct err *err);
+
 // The answers for some of the names: answers[n] is that of at[n].
 struct refresh_answers {
 	struct refresh_name **at;

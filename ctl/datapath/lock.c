@@ -85,9 +85,9 @@ void lock_forget(const char *instance)
 
 static bool never_wait;
 
-void lock_never_wait(void)
+void lock_never_wait(bool yes)
 {
-	never_wait = true;
+	never_wait = yes;
 }
 
 // Does a line of /proc/locks with this text belong to a holder? Lines of waiting processes have an

@@ -22,5 +22,5 @@ bool lock_agent_runs(const char *instance);
 // Removes what commands and an agent have left in /run/weir/NAME, unless an agent runs. The caller
 // holds the lock, and the instance is detached.
 void lock_forget(const char *instance);
-// From now on this process does not wait for a lock, or find out its holder.
-void lock_never_wait(void);
+// yes: from now on this process does not wait for a lock, or find out its holder.
+void lock_never_wait(bool yes);
