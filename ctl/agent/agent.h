@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The agent, `weir run`: one process and one loop for what happens between two commands.
 //
-// It is made of parts, a table in agent.c. A part registers its events with the loop, changes an
+// It is made of parts, a table in parts.c. A part registers its events with the loop, changes an
 // instance by the functions that commands call, and keeps nothing that a killed agent would lose.
 // Nothing in the loop waits: work that needs the lock of the instance is a task (task.h), what
-// takes long is a process of its own (child.h).
+// takes long is a process of its own (process.h).
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "ctl/agent/applies.h"
 #include "ctl/agent/trouble.h"
 #include "ctl/base/err.h"
 #include "ctl/base/json.h"
 
 struct dns_options;
+struct agent_task;
 struct event_base;
 struct session;
 
+// Who wanted an apply.
+enum applies_source {
+	APPLIES_FILE,  // the policy file
+	APPLIES_AGAIN, // feeds or databases of the policy in effect
+	APPLIES_API,
+	APPLIES_SOURCES
+};
+
+struct applies { // since the agent began, the one at its start too
+	uint64_t ok, failed;
+};
+
 struct agent {
-	struct event_base *loop; // filled in by agent_run
+	struct event_base *loop; // filled in by parts_run
 	const char *instance;
 	const char *command; // its command line, for the lock
 	const char *netns;   // -N as given; NULL: not entered
@@ -50,8 +63,10 @@ struct agent {
 	struct hooks *hooks; // NULL: no --hook
 	struct names_part *names;
 	struct places_part *places;
-	// The rest is for agent.c.
-	struct agent_running *running;
+	// To be called when what the policy file is made from has changed; NULL: not yet.
+	void (*inputs_changed)(struct agent *a);
+	struct agent_task *report; // NULL: not while parts start, or after their end
+	struct running *running;   // parts.c
 };
 
 struct agent_part {
@@ -74,14 +89,3 @@ struct agent_part {
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks;
-
-// Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h, has made the heart and
-// filled in *a up to `refused`. presence_leave() writes what `weir status` reports afterwards. 0 or
-// -errno with err set.
-int agent_run(struct agent *a, struct err *err);
-// A reload is told as done (READY=1) when every part that has called the first has called the
-// second, for work that continues after its reload().
-void agent_reload_continues(struct agent *a);
-void agent_reload_done(struct agent *a);
-// To be called by a part when its report has changed: `weir status` shows it soon.
-void agent_changed(struct agent *a);

@@ -17,11 +17,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ctl/agent/agent.h"
 #include "ctl/agent/api_answer.h"
 #include "ctl/agent/api_metrics.h"
 #include "ctl/agent/api_origin.h"
 #include "ctl/agent/api_words.h"
+#include "ctl/agent/applies.h"
 #include "ctl/agent/changes.h"
 #include "ctl/agent/clients.h"
 #include "ctl/agent/process.h"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "ctl/agent/agent.h"
 #include "ctl/agent/process.h"
+#include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"

@@ -3,24 +3,11 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
+#include "ctl/agent/agent.h"
 #include "ctl/base/json.h"
 
-struct agent;
 struct process_result;
-
-// Who wanted it.
-enum applies_source {
-	APPLIES_FILE,  // the policy file
-	APPLIES_AGAIN, // feeds or databases of the policy in effect
-	APPLIES_API,
-	APPLIES_SOURCES
-};
-
-struct applies { // since the agent began, the one at its start too
-	uint64_t ok, failed;
-};
 
 // One has ended.
 void applies_count(struct agent *a, enum applies_source source, bool ok);

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
-#include "ctl/agent/agent.h"
+#include "ctl/agent/applies.h"
 #include "ctl/agent/commands.h"
-#include "ctl/agent/feeds.h"
 #include "ctl/agent/inputs.h"
+#include "ctl/agent/parts.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/agent/watches.h"
@@ -53,6 +53,12 @@ const struct inputs *files_inputs(const struct agent *a)
 
 // ---- what is watched ----------------------------------------------------------------------------
 
+static void tell_inputs(struct agent *a)
+{
+	if (a->inputs_changed)
+		a->inputs_changed(a);
+}
+
 static void add_paths(struct watches_paths *to, char *const *paths, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -69,7 +75,7 @@ static void look_again(struct files *f)
 	add_paths(&paths, f->inputs.paths.at, f->inputs.paths.n);
 	add_paths(&paths, f->inputs.patterns.at, f->inputs.patterns.n);
 	watches_set(f->watches, &paths);
-	feeds_watch(f->agent);
+	tell_inputs(f->agent);
 }
 
 // ---- applying -----------------------------------------------------------------------------------
@@ -108,7 +114,7 @@ static void succeed(struct files *f, const struct process_result *r)
 	applies_log(f->agent, r, f->agent->refused.why);
 	trouble_end(&f->agent->refused);
 	applies_count(f->agent, APPLIES_FILE, true);
-	feeds_follow(f->agent);
+	tell_inputs(f->agent);
 }
 
 static void start_child(struct files *f);
@@ -116,7 +122,7 @@ static void start_child(struct files *f);
 static void end_reload(struct files *f)
 {
 	if (f->reloading && !f->child)
-		agent_reload_done(f->agent);
+		parts_reload_done(f->agent);
 	f->reloading &= f->child != NULL;
 }
 
@@ -295,7 +301,6 @@ static int start(struct agent *a, struct err *err)
 	if ((code = watches_new(a, on_change, f, &f->watches, err)))
 		return code;
 	look_again(f);
-	feeds_follow(a);
 	take_start(f);
 	return 0;
 }
@@ -325,7 +330,7 @@ static int reload(struct agent *a, struct err *err)
 	on_change(f);
 	if (f->child && !f->reloading) {
 		f->reloading = true;
-		agent_reload_continues(a);
+		parts_reload_continues(a);
 	}
 	return 0;
 }

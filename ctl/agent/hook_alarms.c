@@ -6,7 +6,6 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
-#include "ctl/agent/hooks.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/mem.h"
@@ -21,6 +20,7 @@
 
 struct hook_alarms {
 	struct agent *agent;
+	hook_alarms_tell *tell;
 	struct agent_task look;
 	struct agent_process *child;
 	struct troubles alarms; // by their keys
@@ -64,17 +64,14 @@ static void take(struct hook_alarms *h, const char *text)
 	const char *known = troubles_why(&h->alarms, key);
 
 	if (troubles_note(&h->alarms, key, known ? known : text))
-		hooks_tell(h->agent,
-			   &(struct hook_event){
-				   .event = "alarm", .object = text, .from = "off", .to = "on"});
+		h->tell(h->agent, text, true);
 }
 
 static void tell_end(void *ctx, const char *key, const char *text)
 {
 	struct hook_alarms *h = ctx;
 
-	hooks_tell(h->agent, &(struct hook_event){
-				     .event = "alarm", .object = text, .from = "on", .to = "off"});
+	h->tell(h->agent, text, false);
 }
 
 // Without an instance there is nothing to alarm about, and without a document nothing is known.
@@ -117,11 +114,12 @@ static int look(void *ctx, struct err *err)
 
 // ---- start and end ------------------------------------------------------------------------------
 
-struct hook_alarms *hook_alarms_new(struct agent *a)
+struct hook_alarms *hook_alarms_new(struct agent *a, hook_alarms_tell *tell)
 {
 	struct hook_alarms *h = mem_new(struct hook_alarms);
 
 	h->agent = a;
+	h->tell = tell;
 	agent_task_init(&h->look, a, "alarms for the hook", look, h);
 	agent_after_command(a, &h->look, AFTER_COMMAND_MS);
 	agent_task_in(&h->look, AFTER_COMMAND_MS);

@@ -239,6 +239,14 @@ int hooks_check(const char *program, struct err *err)
 	return -EINVAL;
 }
 
+static void tell_alarm(struct agent *a, const char *alarm, bool on)
+{
+	hooks_tell(a, &(struct hook_event){.event = "alarm",
+					   .object = alarm,
+					   .from = on ? "off" : "on",
+					   .to = on ? "on" : "off"});
+}
+
 static int start(struct agent *a, struct err *err)
 {
 	struct hooks *h;
@@ -249,7 +257,7 @@ static int start(struct agent *a, struct err *err)
 	*h = (struct hooks){.agent = a, .fd = -1};
 	a->hooks = h;
 	agent_task_init(&h->timeout, a, "time of the hook", on_timeout, h);
-	h->alarms = hook_alarms_new(a);
+	h->alarms = hook_alarms_new(a, tell_alarm);
 	return 0;
 }
 

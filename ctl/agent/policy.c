@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent for the policy file of `weir run FILE`.
-#include "ctl/agent/agent.h"
+#include "ctl/agent/applies.h"
 #include "ctl/agent/files.h"
 
 static int start(struct agent *a, struct err *err)

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ctl/agent/agent.h"
+#include "ctl/agent/applies.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/task.h"

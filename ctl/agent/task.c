@@ -12,6 +12,7 @@
 #include "ctl/base/time.h"
 #include "ctl/net/loop.h"
 
+#define REPORT_MS          20 // changes of a report within this time are one
 #define LOCKED_FIRST_MS    20
 #define LOCKED_MOST_MS     1000
 #define LOCKED_PATIENCE_MS 30000 // a lock that others have for so long is a problem
@@ -21,6 +22,12 @@
 uint64_t agent_now_ms(void)
 {
 	return time_ms(CLOCK_MONOTONIC);
+}
+
+void agent_changed(struct agent *a)
+{
+	if (a->report)
+		agent_task_in(a->report, REPORT_MS);
 }
 
 static void keep_problem(struct agent_task *t, const struct err *err)

@@ -39,5 +39,7 @@ void agent_task_cancel(struct agent_task *t);
 void agent_task_end(struct agent_task *t, int code, const struct err *err);
 // As a part of agent_part.report.
 void agent_task_report(const struct agent_task *t, struct json *problems);
+// To be called by a part when its report has changed: `weir status` shows it soon.
+void agent_changed(struct agent *a);
 // CLOCK_MONOTONIC.
 uint64_t agent_now_ms(void);

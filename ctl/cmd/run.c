@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ctl/agent/agent.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/heart.h"
 #include "ctl/agent/hooks.h"
 #include "ctl/agent/notify.h"
+#include "ctl/agent/parts.h"
 #include "ctl/agent/presence.h"
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
@@ -96,7 +96,7 @@ static int run_locked(struct context *ctx, const struct args *args, struct agent
 	if (code)
 		return code;
 	print_start(ctx, a);
-	return agent_run(a, err);
+	return parts_run(a, err);
 }
 
 // An error that the operator has just read is nothing to tell again.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The parts of the agent, its start and end, signals, the service manager, and its report.
-#include "ctl/agent/agent.h"
+// The table of the parts, and the loop.
+#include "ctl/agent/parts.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -21,7 +21,6 @@
 #include "ctl/datapath/lock.h"
 #include "ctl/net/loop.h"
 
-#define REPORT_MS       20 // changes of a report within this time are one
 #define CLIENTS_AT_ONCE 16
 #define CLIENTS_MS      2
 
@@ -33,7 +32,7 @@ static const struct agent_part *const parts[] = {
 	&agent_files,  &agent_api,          &agent_names, &agent_places,
 };
 
-struct agent_running {
+struct running {
 	size_t started; // parts
 	uint64_t since_s;
 	struct event *signals[3];
@@ -69,7 +68,7 @@ static void tell_status(struct agent *a, size_t problems)
 				      num_plural(problems, "problem", "problems"), a->instance,
 				      num_plural(problems, "it", "them"))
 			 : mem_printf("running, instance %s", a->instance);
-	struct agent_running *r = a->running;
+	struct running *r = a->running;
 
 	if (r->status && !strcmp(r->status, status))
 		return;
@@ -110,12 +109,6 @@ static int write_report(void *agent, struct err *err)
 	return presence_report(a->instance, report, err);
 }
 
-void agent_changed(struct agent *a)
-{
-	if (a->running && a->running->report.timer) // not while parts start, or after their end
-		agent_task_in(&a->running->report, REPORT_MS);
-}
-
 static void on_longest(void *agent)
 {
 	agent_changed(agent);
@@ -123,13 +116,13 @@ static void on_longest(void *agent)
 
 // ---- signals and the service manager ------------------------------------------------------------
 
-void agent_reload_continues(struct agent *a)
+void parts_reload_continues(struct agent *a)
 {
 	if (!a->running->reloading++)
 		notify_reloading();
 }
 
-void agent_reload_done(struct agent *a)
+void parts_reload_done(struct agent *a)
 {
 	if (!--a->running->reloading)
 		notify_send("READY=1");
@@ -137,7 +130,7 @@ void agent_reload_done(struct agent *a)
 
 static void reload(struct agent *a)
 {
-	agent_reload_continues(a);
+	parts_reload_continues(a);
 	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
 		struct err *err = &a->running->reloaded[n];
 		err_full_text full;
@@ -146,7 +139,7 @@ static void reload(struct agent *a)
 		if (parts[n]->reload && parts[n]->reload(a, err))
 			log_error("%s: %s", parts[n]->name, err_full(err, full));
 	}
-	agent_reload_done(a);
+	parts_reload_done(a);
 	agent_changed(a);
 }
 
@@ -174,7 +167,7 @@ static int listen_to_signals(struct agent *a, struct err *err)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
-	_Static_assert(ARRAY_SIZE(numbers) == ARRAY_SIZE(((struct agent_running *)0)->signals), "");
+	_Static_assert(ARRAY_SIZE(numbers) == ARRAY_SIZE(((struct running *)0)->signals), "");
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t n = 0; n < ARRAY_SIZE(numbers); n++) {
 		struct event *event = loop_signal(a->loop, numbers[n], on_signal, a);
@@ -217,7 +210,7 @@ static int start_parts(struct agent *a, struct err *err)
 
 static void stop(struct agent *a)
 {
-	struct agent_running *r = a->running;
+	struct running *r = a->running;
 
 	for (; r->started; r->started--)
 		if (parts[r->started - 1]->stop)
@@ -227,6 +220,7 @@ static void stop(struct agent *a)
 	loop_event_free(r->watchdog);
 	heart_stop(a->heart);
 	commands_free(TAKE_PTR(a->commands));
+	a->report = NULL;
 	agent_task_free(&r->report);
 	mem_cleanup_free(&r->status);
 	mem_cleanup_free(&a->warned);
@@ -258,7 +252,7 @@ static struct event_base *make_loop(void)
 
 static int start(struct agent *a, struct err *err)
 {
-	struct agent_running *r = a->running;
+	struct running *r = a->running;
 	int code;
 
 	if (!(a->loop = make_loop()))
@@ -274,6 +268,7 @@ static int start(struct agent *a, struct err *err)
 	if ((code = start_parts(a, err)))
 		return code;
 	agent_task_init(&r->report, a, "report", write_report, a);
+	a->report = &r->report;
 	return 0;
 }
 
@@ -307,9 +302,9 @@ static int loop(struct agent *a, struct err *err)
 // ms with each megabyte.
 #define MAPPED_BYTES 4000
 
-int agent_run(struct agent *a, struct err *err)
+int parts_run(struct agent *a, struct err *err)
 {
-	struct agent_running running = {.since_s = (uint64_t)time(NULL)};
+	struct running running = {.since_s = (uint64_t)time(NULL)};
 	int code;
 
 	a->running = &running;
