@@ -39,7 +39,7 @@ static __always_inline __u64 iface_cell(const struct view v, const int family,
 	return BOUND(p.class, ROOM_IFACE - 1);
 }
 
-/* Of a field that has APART_NONE: no such cell is looked up. */
+/* For a field with APART_NONE: no such cell is looked up. */
 static __always_inline __u64 in_base(const struct view v, const int family, const struct arrival p)
 {
 	return 0;
@@ -61,20 +61,20 @@ static __always_inline bool add_cell(struct matrix *m, const int field, const in
 /* All fields in the order of their look-ups: addresses, which need most registers, are the last. */
 #define COMMON_FIELDS(CELL, SIDE) MATRIX_OTHERS(CELL) MATRIX_PORTS(CELL) MATRIX_SIDES(SIDE)
 
-/* Do rules look at a field that the base does not have of all packets? A marker that is tested
+/* Do rules test a field that the base does not have for all packets? A marker that is tested
  * costs an instruction even if nothing follows. */
 static __always_inline bool uses_cells(const int field, const enum matrix_apart apart)
 {
 	return apart != APART_NONE && uses(field);
 }
 
-/* Has the packet a cell in the table of a field? Else the base has the field. */
+/* Does the packet have a cell in the table of a field? Otherwise the base has the field. */
 static __always_inline bool is_apart(const enum matrix_apart apart, const struct view v)
 {
 	return apart == APART_ALL || (apart == APART_ICMP && is_icmp_view(v));
 }
 
-/* Protocol, flags and ethertype at once: the fields that are in it have no rows of their own. */
+/* Protocol, flags and ethertype at once: the fields in the base have no separate rows. */
 static __always_inline bool add_base(struct matrix *m, const struct view v, const int family)
 {
 #define ADD_BASE(field, room, row_of, cell, apart) \
@@ -94,7 +94,7 @@ static __always_inline bool add_base(struct matrix *m, const struct view v, cons
 #undef ADD_BASE
 }
 
-/* A row that is a constant and one that is not would be two states at the words. */
+/* A constant row and a variable one would be two states at the words. */
 static __always_inline bool add_address(struct matrix *m, const struct view v, const int family,
 					const int side)
 {
@@ -104,7 +104,7 @@ static __always_inline bool add_address(struct matrix *m, const struct view v, c
 			  BOUND_FORGET(row, read32(v.ip + 12)));
 }
 
-/* false: a look-up has failed that cannot. */
+/* false: a look-up has failed, which is impossible. */
 static __always_inline bool add_all(struct matrix *m, const struct view v, const int family,
 				    const struct arrival p)
 {
@@ -117,7 +117,7 @@ static __always_inline bool add_all(struct matrix *m, const struct view v, const
 #undef ADD_SIDE
 }
 
-/* The AND in word `place`. The fields of the base have its row, but type and code of ICMP. */
+/* The AND in word `place`. The fields of the base have its row, except type and code of ICMP. */
 static __always_inline __u64 word_at(const struct matrix *m, __u32 place)
 {
 #define AND_CELL(field, room, row, cell, apart) \
@@ -181,8 +181,8 @@ struct and_found {
 	__u32 number;
 };
 
-/* Are there no more words? Apart from what follows: the compiler would put the result of the search
- * before the marker. */
+/* Are there no more words? Separate from the next test: the compiler would put the result of the
+ * search before the marker. */
 static __always_inline bool is_end(const int number)
 {
 	if (!RULES_ARE(M_WORDS, number))
@@ -208,7 +208,7 @@ static __always_inline bool is_last_block(const int first)
 	return is_end(first + 1) || is_end(first + 2) || is_end(first + 3) || is_end(first + 4);
 }
 
-/* The same with the four words from `first` on. some: the summary, with bits for those that may be
+/* The same with the four words from `first` on. some: the summary, with bits for words that may be
  * not 0. */
 static __always_inline bool is_block_found(const struct matrix *m, const int first, __u64 some,
 					   struct and_found *f)
@@ -225,10 +225,10 @@ static __always_inline bool is_block_found(const struct matrix *m, const int fir
 	return is_last_block(first);
 }
 
-/* The first word of the AND that is not 0; its summary is `some`. Written out: where a word is is a
- * constant then, and so is the number of the marker that ends the search; and at the head of a loop
- * the verifier keeps few states, so that it would follow each way through a block to the end of
- * all. */
+/* The first word of the AND that is not 0; its summary is `some`. Written out: the position of a
+ * word is then a constant, and so is the number of the marker that ends the search; and at the head
+ * of a loop the verifier keeps few states, so that it would follow each path through a block to the
+ * end of all. */
 static __always_inline struct and_found search_words(const struct matrix *m, __u64 some)
 {
 	struct and_found f = {};
@@ -258,14 +258,14 @@ static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_numbe
 		return *ret_number < RULES(M_WORDS) ? word_at(m, *ret_number + 1) : 0;
 	}
 	f = search_words(m, some);
-	/* Else what follows would be verified for each word. */
+	/* Otherwise the rest would be verified for each word. */
 	*ret_number = BOUND_FORGET(f.number, some);
 	return f.word;
 }
 
 /* ---- one word, few rows ---------------------------------------------------------------------- */
 
-/* The same for most policies, without tests that they need not: no row can be out of bounds. */
+/* The same for most policies, without unnecessary tests: no row can be out of bounds. */
 static __always_inline __u64 small_row(__u64 row)
 {
 	return ((const __u64 *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_ROWS)))[row];
@@ -292,8 +292,8 @@ static __always_inline bool is_address_plain(const int family, const int side)
 	       TABLE_IS(NULL, SIDE_CONSTANT(side, T6_KIND), TABLE6_ONE);
 }
 
-/* Has a policy with few rows tables of these addresses? Kernel 6.1 verifies what nothing calls,
- * too. */
+/* Does a policy with few rows have tables of these addresses? Kernel 6.1 also verifies functions
+ * that are not called. */
 static __always_inline bool is_address_small(const int family, const int side)
 {
 	return !RULES_ARE(M_SMALL, 0) &&
@@ -301,8 +301,8 @@ static __always_inline bool is_address_small(const int family, const int side)
 	       !is_address_plain(family, side);
 }
 
-/* With services these ways through the tables are verified once: not for each protocol, nor with
- * all that services do after them. Global; the address is in host order. */
+/* With services these paths through the tables are verified once: not for each protocol, nor with
+ * the code of services after them. Global; the address is in host order. */
 __noinline __u64 small_source4(__u64 addr)
 {
 	if (!is_address_small(4, SIDE_SOURCE))
@@ -370,7 +370,7 @@ static __always_inline __u64 small_word(const struct view v, const int family,
 
 /* ---- actions --------------------------------------------------------------------------------- */
 
-/* Where the action of the first rule in `word` is, the word of this number. */
+/* The position of the action of the first rule in `word`, the word of this number. */
 static __always_inline __u64 action_place(__u64 word, __u32 number)
 {
 	const struct matrix_action *actions =
@@ -385,7 +385,7 @@ static __always_inline __u64 action_place(__u64 word, __u32 number)
 	return place;
 }
 
-/* The length is known to who asks. */
+/* The caller knows the length. */
 static __always_inline struct fate act_at(__u64 place)
 {
 	const struct matrix_action *action =

@@ -19,7 +19,7 @@ struct agent_task;
 struct event_base;
 struct session;
 
-// Who wanted an apply.
+// The source of an apply.
 enum applies_source {
 	APPLIES_FILE,  // the policy file
 	APPLIES_AGAIN, // feeds or databases of the policy in effect
@@ -47,7 +47,7 @@ struct agent {
 	const char *hook; // --hook as given; NULL: not given
 	const char *resolver; // --resolver as given; NULL: not given
 	const char *resolver_timeout;
-	const struct dns_options *dns; // of both, and of the network namespace
+	const struct dns_options *dns; // of instance and policy, and of the network namespace
 	struct trouble refused;        // why the policy file was not applied
 	struct applies applies[APPLIES_SOURCES];
 	char *warned;        // the warnings of the last apply
@@ -79,8 +79,7 @@ struct agent_part {
 	// SIGHUP: reads again what it has read. NULL: nothing to do. An error is logged and shown
 	// by `status`.
 	int (*reload)(struct agent *a, struct err *err);
-	// Adds fields for `weir status`, and what is wrong, one sentence each. NULL: nothing to
-	// tell.
+	// Adds fields for `weir status`, and problems, one sentence each. NULL: no report.
 	void (*report)(const struct agent *a, struct json *fields, struct json *problems);
 };
 

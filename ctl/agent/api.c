@@ -3,8 +3,8 @@
 // there and on an address.
 //
 // Each request is a command in another process: it takes its turn for the lock, and a hostile or
-// slow client holds up nothing in the loop. So the answers are those of `weir -j`. Small changes of
-// entries share a process (changes.h), all others have one of their own.
+// slow client holds up nothing in the loop. So the responses are the same as from `weir -j`. Small
+// changes of entries share a process (changes.h), all others have one of their own.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/buffer.h>
@@ -33,11 +33,11 @@
 #define RUNNING_MAX 8   // commands at once; others wait for them
 #define WAITING_MAX 512 // requests; more are refused
 #define BODY_MAX    (16u << 20)
-#define JSON_MAX    (256u << 10) // of a body that the loop itself reads
+#define JSON_MAX    (256u << 10) // bytes of a body that the loop itself reads
 #define HEADERS_MAX 8192
 #define OUTPUT_MAX  (512u << 20)
 #define EVENTS_MAX  (1u << 20) // bytes of a stream that its client has not read
-#define SILENCE_S   10         // of a client, until it is left
+#define SILENCE_S   10         // request of a client, until it is released
 #define COMMAND_S   120
 #define BACKLOG     1024
 #define METRICS     "/metrics"
@@ -71,7 +71,7 @@ struct api {
 	char *path;
 	struct changes *changes;
 	struct job *jobs;        // waiting and running, the oldest first
-	size_t running, waiting; // running: without those of `changes`
+	size_t running, waiting; // running: without the requests of `changes`
 	struct api_metrics *metrics;
 };
 
@@ -481,7 +481,7 @@ static int open_socket(struct api *api, struct err *err)
 	if (strlen(api->path) >= sizeof(address.sun_path))
 		return err_system(err, ENAMETOOLONG, "cannot listen on '%s'", api->path);
 	memcpy(address.sun_path, api->path, strlen(api->path) + 1);
-	unlink(api->path); // of a killed agent: there is one at a time
+	unlink(api->path); // left by a killed agent: there is one at a time
 	before = umask(0177);
 	code = open_door(api, ON_SOCKET, (const struct sockaddr *)&address, sizeof(address),
 			 api->path, err);

@@ -26,7 +26,7 @@ static void add_warnings(const struct process_result *r, const char *key, struct
 		json_print(list, false, to);
 }
 
-// Keeps the warnings of this apply. True: there are some, and those of the last one were the same.
+// Keeps the warnings of this apply. True: there are some, and the last apply had the same.
 static bool warns_again(struct agent *a, const struct process_result *r)
 {
 	CLEANUP_FREE char *before = TAKE_PTR(a->warned);

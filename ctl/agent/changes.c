@@ -98,7 +98,7 @@ static void watch_answer(struct changes *c)
 		agent_task_cancel(&c->timeout);
 }
 
-// As the command alone would have printed it.
+// As the command itself would have printed it.
 static void take_answer(struct changes *c, struct json *document)
 {
 	static const char *const of_batch[] = {"line", "command", "status"};
@@ -107,7 +107,7 @@ static void take_answer(struct changes *c, struct json *document)
 
 	for (size_t k = 0; k < ARRAY_SIZE(of_batch); k++)
 		json_remove(document, of_batch[k]);
-	json_set(document, "errors", json_array()); // of words: they are addresses
+	json_set(document, "errors", json_array()); // words, which are addresses
 	if (json_get(document, "changed"))
 		json_set(document, "instance", json_string(c->agent->instance));
 	json_print(document, false, &text);

@@ -188,9 +188,9 @@ static void evict(struct client *c)
 		c->leaves = true;
 }
 
-// ---- all of them --------------------------------------------------------------------------------
+// ---- all clients --------------------------------------------------------------------------------
 
-// Who has to leave for another one; NULL: all wait for answers.
+// The client to close for another one; NULL: all wait for responses.
 static struct client *slowest(const struct clients *all)
 {
 	struct client *reader = NULL;
@@ -206,7 +206,7 @@ static struct client *slowest(const struct clients *all)
 	return reader;
 }
 
-// As many as a callback may take; the rest comes with the next look.
+// As many as a callback may take; the next scan continues.
 static void forget_gone(struct clients *all)
 {
 	size_t gone = 0;

@@ -23,11 +23,11 @@ struct evhttp_connection;
 
 struct clients_bounds {
 	const char *who; // in messages: "clients on the socket"
-	// Connections. For one more, the one is closed that has had a request to complete for the
-	// longest time, or else an answer to read. If all of them wait for answers, new ones wait
-	// as well.
+	// Connections. If another one arrives, the one is closed whose request has been incomplete,
+	// or else whose response has been unread, for the longest time. If all wait for responses,
+	// new ones wait as well.
 	size_t most;
-	// bytes of a request that wait for the rest of it; with more the client is closed
+	// bytes of an incomplete request; with more the client is closed
 	size_t unread_max;
 	// bytes of all requests and answers together; above it, who has most is closed
 	size_t held_max;

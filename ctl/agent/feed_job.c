@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What comes in, and what becomes of it.
+// The received text, and its processing.
 #include "ctl/agent/feed_job.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ enum {
 	JITTER_PERCENT = 10,
 	RETRY_FIRST_MS = 10000, // after a failure, doubled up to `every`
 	SOON_MS = 100,          // for one without a copy
-	OUTPUT_MAX = 256 << 20, // of a command: its document has all invalid lines
+	OUTPUT_MAX = 256 << 20, // for a command: its document has all invalid lines
 };
 
 // ---- when ---------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ static void fetch_in(struct feed_job *job, uint64_t ms)
 	agent_task_move(&job->request, ms);
 }
 
-// ---- what came ----------------------------------------------------------------------------------
+// ---- the response -------------------------------------------------------------------------------
 
 static void tell(const struct feed_job *job, const char *from, const char *to, const char *why)
 {
@@ -59,7 +59,7 @@ static void succeed(struct feed_job *job)
 	fetch_in(job, jittered(job->url.every_ms));
 }
 
-// What a failure leaves.
+// The state after a failure.
 static const char *what_stays(const struct feed_job *job)
 {
 	return job->list.for_ms ? "the entries of its last good text stay until their ends"
@@ -97,7 +97,7 @@ static void work(struct feed_job *job, int (*run)(void *, struct text *, struct 
 		refuse_text(job, &err);
 }
 
-// What a worker has found in a text.
+// The findings of a worker in a text.
 struct findings {
 	uint64_t entries;
 	bool same;  // the text is the copy on disk already
@@ -119,7 +119,7 @@ static bool take_findings(struct feed_job *job, const struct process_result *r,
 	return !r->status;
 }
 
-// The text is the copy on disk now; what is kept of it here has no text.
+// The text is now the copy on disk; the state here does not include it.
 static void keep_head(struct feed_job *job)
 {
 	feed_free(&job->copy);
@@ -262,7 +262,7 @@ static void on_changed(void *ctx, const struct process_result *r)
 	take_same(job);
 }
 
-// The command that makes the text the content of the list; its refusals are those of any command.
+// The command that replaces the list by the text; it refuses as any command does.
 static int start_change(struct feed_job *job, const char *path, struct err *err)
 {
 	const char *args[1 + FEED_LIST_WORDS + 1] = {"-j"};
@@ -288,7 +288,7 @@ static bool is_plain(const struct feed_job *job)
 	return !job->list.for_ms && job->copy_time && job->plain_time == job->copy_time;
 }
 
-// What the command will read. Nothing came: the server says that the text is the copy.
+// The input of the command. Without a new text, the server has reported that the copy is current.
 static int write_text(void *ctx, struct text *output, struct err *err)
 {
 	struct feed_job *job = ctx;
@@ -478,8 +478,8 @@ void feed_job_fetch_soon(struct feed_job *job, bool at_once)
 	fetch_in(job, at_once ? 0 : SOON_MS);
 }
 
-// For metrics, which others may read: the digest tells feeds apart that differ in the secret part
-// only.
+// For metrics, which others may read: the digest distinguishes feeds that differ only in the secret
+// part.
 static void report_identity(const struct feed_job *job, struct json *one)
 {
 	CLEANUP_FREE char *public = feed_public_url(job->url.url);

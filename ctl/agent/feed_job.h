@@ -3,8 +3,8 @@
 //
 // A new text of a policy's feed becomes the copy on disk, and the policy in effect is applied again
 // with the copies. A new text of a list becomes its content by `weir block --sync` in a process of
-// its own, and so does the same text each time if its entries have ends or its lines names. What is
-// wrong leaves the last good text in effect. The loop only fetches: a text is read, judged and
+// its own, and so does the same text each time if its entries have ends or its lines names. After a
+// failure the last good text stays in effect. The loop only fetches: a text is read, judged and
 // written by copies of the agent.
 #pragma once
 
@@ -19,7 +19,7 @@ struct feed_job {
 	struct agent *agent;
 	struct curl_loop *loop;
 	struct reapply *policy;       // in effect
-	char *key;                    // of its copy; of the policy: a URL
+	char *key;                    // name of its copy; for the policy: a URL
 	struct feed_list list;        // that follows it; list.list NULL: the policy does
 	struct policy_url url;        // its strings are owned
 	struct fetch *fetch;          // one of these three at a time
@@ -28,8 +28,8 @@ struct feed_job {
 	struct feed coming;           // the text that came
 	struct feed copy;             // without its text
 	uint64_t copy_time;           // of its file
-	uint64_t plain_time; // of the one whose text has neither ends nor names; 0: not known
-	bool plain;          // the text that came is so
+	uint64_t plain_time;          // digest of the text without expiries and names; 0: not known
+	bool plain;                   // the received text is such
 	struct agent_task request;
 	uint64_t next_s; // wall clock: of the next request
 	uint64_t good_s; // wall clock: of the last good answer, changed or not; 0: none yet

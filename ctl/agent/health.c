@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent that checks backends and puts what follows into the rings.
 //
-// Each backend has a timer and a probe, via path one for each VIP. What their results change is
-// applied a little later, all of it as one rewrite, and then kept in the file of
-// control/health_file.h, from which the next agent continues. Where the kernel's state of a backend
-// differs from that file, the kernel's counts.
+// Each backend has a timer and a probe, via path one for each VIP. Changes by their results are
+// applied a little later as one rewrite, and then saved in the file of control/health_file.h, from
+// which the next agent continues. Where the kernel's state of a backend differs from that file, the
+// kernel's counts.
 #include "ctl/agent/health.h"
 
 #include <errno.h>
@@ -42,9 +42,9 @@
 #define SUSPECT_MS   50   // a suspected neighbour, and a new backend, is checked within this time
 #define WAIT_MORE_MS 50   // jiffies are not exact
 #define TIMES_MS     5000 // between reports that tell of nothing but more checks
-#define SOURCES_MS   200  // changes of addresses and routes within this time are looked at together
+#define SOURCES_MS   200  // changes of addresses and routes within this time are handled together
 #define SOURCES_SHARE \
-	50 // looks at them take at most a fiftieth of the time: a router learns many routes
+	50 // reading them takes at most a fiftieth of the time: a router learns many routes
 
 struct agent_health {
 	struct agent *agent;
@@ -53,8 +53,8 @@ struct agent_health {
 	struct agent_task look, apply, tick, save, tell, sources;
 	struct all_check_times times;
 	struct health_without without; // services
-	uint32_t generation;           // that the targets are of; 0: none has been looked at
-	uint64_t digest;               // of what commands have set
+	uint32_t generation;           // generation of the targets; 0: none has been read
+	uint64_t digest;               // sum of the overrides by commands
 	uint64_t random;
 	uint64_t took_ms;    // by the last rewrite
 	uint64_t sources_ms; // taken by the last look at the sources
@@ -101,7 +101,7 @@ static void plan_check(struct agent_health *h, struct health_target *t)
 	check_in(t, passed < pause ? pause - passed : 0);
 }
 
-// The rewrite is in force within 100 ms.
+// The rewrite is active within 100 ms.
 static void plan_round(struct agent_health *h)
 {
 	uint64_t most = h->took_ms < ROUND_MAX_MS ? h->took_ms : ROUND_MAX_MS;
@@ -109,7 +109,7 @@ static void plan_round(struct agent_health *h)
 	agent_task_in(&h->apply, most > ROUND_MS ? most : ROUND_MS);
 }
 
-// What this host lacks, all checks may lack: it is told when it begins.
+// A shortage on this host may affect all checks: it is logged when it begins.
 static void tell_unknown(struct agent_health *h, const char *why)
 {
 	uint64_t now = health_now_ms();
@@ -124,7 +124,7 @@ static void tell_unknown(struct agent_health *h, const char *why)
 	agent_changed(h->agent);
 }
 
-// The reason of a failure; with several addresses, via path, it tells which.
+// The reason of a failure; via path, with several addresses, also the address.
 static void set_why(struct health_target *t, const struct health_probe *p, const char *why)
 {
 	addr_text vip;
@@ -286,9 +286,9 @@ static int apply(void *part, struct err *err)
 	return 0;
 }
 
-// ---- what is to be checked ----------------------------------------------------------------------
+// ---- targets of checks --------------------------------------------------------------------------
 
-// What commands and policies decide of a member; not its health.
+// The properties of a member that commands and policies set; not its health.
 static uint64_t digest_of(const struct lb_state *b)
 {
 	static const struct hash_key key;
@@ -405,7 +405,7 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 	}
 }
 
-// Those of services that are gone are forgotten.
+// Targets of removed services are forgotten.
 static void keep_times(struct agent_health *h)
 {
 	CLEANUP_FREE const char **names = mem_zalloc(h->targets.n_services, sizeof(*names));
@@ -424,7 +424,7 @@ static int load(struct agent_health *h, const struct pool *pool, struct err *err
 
 	if (code)
 		return code;
-	// Without the file the kernel still tells who is up.
+	// Without the file the kernel still knows which backends are up.
 	if (!h->generation && health_file_read(h->agent->instance, &records, &why))
 		log_warning("%s", why.text);
 	old = h->targets;

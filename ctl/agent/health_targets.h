@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// From the active policy to what is checked: services, their backends, and a probe for each.
+// Derives the targets of checks from the active policy: services, their backends, and a probe for
+// each.
 #pragma once
 
 #include "ctl/agent/path.h"
@@ -13,12 +14,12 @@
 struct health_probe {
 	struct health_target *target;
 	struct probe *probe;
-	struct path_way *way; // of its packets; NULL: as this host sends
+	struct path_way *way; // way of its packets; NULL: as this host sends
 	struct addr vip;      // via path: where they go
 };
 
 struct health_target { // a backend of a service
-	void *ctx;     // of its probes and timer
+	void *ctx;     // state of its probes and timer
 	struct health_service *service;
 	struct health_backend *backend;
 	struct health_probe *probes;
@@ -29,7 +30,7 @@ struct health_target { // a backend of a service
 	uint64_t began_ms;         // of the last check
 	uint64_t next_ms;          // of the next one
 	uint64_t wait_ms; // when one that is fresh has waited long enough for its first check
-	uint32_t ifindex; // of its next hop, as the kernel has it
+	uint32_t ifindex; // state of its next hop in the kernel
 	char why[HEALTH_WHY];
 	struct health_counts counts;
 	uint8_t told, told_ring; // enum backend_state: its health and `ring` as the log has them
@@ -41,7 +42,7 @@ struct health_targets {
 	size_t n_services;
 	struct health_target *at;
 	size_t n;
-	struct path *path;          // of the ways; NULL: no check has one
+	struct path *path;          // owner of the ways; NULL: no check has one
 	struct health_asked *asked; // by service: what probes point to
 	uint64_t sources;           // as health_targets_sources
 };

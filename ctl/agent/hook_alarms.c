@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Compares the alarms of a run of weir status with those of the one before.
+// Compares the alarms of a run of weir status with the previous run.
 #include "ctl/agent/hook_alarms.h"
 
 #include <string.h>

@@ -30,14 +30,14 @@
 struct hooks {
 	struct agent *agent;
 	VEC(char *) waiting; // lines of JSON, the oldest first
-	uint64_t lost;       // events, since the last one that told how many
+	uint64_t lost;       // events, since the last report of their number
 	uint64_t lost_all, ended, failed;
 	pid_t pid;         // 0: none runs
 	int fd;            // its pidfd
 	struct event *end; // of fd
 	struct agent_task timeout;
 	bool late;              // it was killed
-	struct trouble trouble; // of the last one that has ended
+	struct trouble trouble; // result of the last one that has ended
 	struct hook_alarms *alarms;
 };
 
@@ -96,7 +96,7 @@ void hooks_tell(struct agent *a, const struct hook_event *e)
 	start_next(h);
 }
 
-// There is room again: the event comes after those that waited, as the lost ones would have.
+// There is room again: the event follows the waiting ones, as the lost ones would have.
 static void tell_lost(struct hooks *h)
 {
 	CLEANUP_FREE char *n = mem_printf("%llu", (unsigned long long)h->lost);

@@ -2,9 +2,9 @@
 // The part of the agent that follows the network: next hops of backends, MAC addresses, devices
 // that come back.
 //
-// An event of the kernel that may matter leads to a look, a little later, so that a burst is one
-// look. The look asks the kernel as commands do, without the lock, and takes the lock only to write
-// what differs. Messages that were lost lead to a look too.
+// An event of the kernel that may matter causes a scan a little later, so that a burst is one scan.
+// The look asks the kernel as commands do, without the lock, and takes the lock only to write what
+// differs. Lost messages cause a scan too.
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static struct links_hop *find_hop(const struct links_part *l, const struct addr 
 	return l->hops.n ? bsearch(&key, l->hops.at, l->hops.n, sizeof(key), compare_hops) : NULL;
 }
 
-// The kernel tells each of its own transitions between reachable and stale.
+// The kernel reports each transition between reachable and stale.
 static bool note_neighbour(struct links_part *l, const struct neigh *n)
 {
 	struct links_hop *h = find_hop(l, &n->addr);
@@ -210,7 +210,7 @@ static void on_readable(evutil_socket_t fd, short what, void *links)
 	need_look(l);
 }
 
-// ---- a look -------------------------------------------------------------------------------------
+// ---- a scan -------------------------------------------------------------------------------------
 
 // Devices whose messages were lost become known, and others are forgotten.
 static void compare_devices(struct links_part *l, const struct link *links, size_t n)
@@ -261,7 +261,7 @@ static void tell_found(void *links, const char *text, const char *same)
 	log_notice("no longer: %s", text);
 }
 
-// What has become unreachable since the last look, and what is reachable again.
+// Neighbours that have become unreachable since the last scan, or reachable again.
 static void tell_lost(struct links_part *l, const struct lb_paths *paths)
 {
 	troubles_begin(&l->lost);
@@ -271,7 +271,7 @@ static void tell_lost(struct links_part *l, const struct lb_paths *paths)
 	troubles_end(&l->lost, tell_found, NULL);
 }
 
-// What a look has found.
+// The result of a scan.
 struct links_found {
 	struct reattach_list devices;
 	bool stale; // MAC addresses, members of bonds
@@ -452,7 +452,7 @@ static int do_look(void *links, struct err *err)
 	return code;
 }
 
-// A command has changed something. What matters here is another policy, or another instance.
+// A command has changed something. Only another policy or another instance matters here.
 static int do_command(void *links, struct err *err)
 {
 	struct links_part *l = links;

@@ -14,7 +14,7 @@
 
 #define TTL_LEAST_MS   5000
 #define TTL_MOST_MS    3600000
-#define HOSTS_MS       60000 // of names in /etc/hosts, which have no TTL
+#define HOSTS_MS       60000 // interval for names in /etc/hosts, which have no TTL
 #define SERVER_MOST_MS 60000 // back-off while no name server answers
 #define TROUBLE_MS     60000 // the same of a trouble
 // between two questions: names that come due meanwhile are asked for together
@@ -36,7 +36,7 @@ static const struct {
 			    "the policy follows its names again"},
 };
 
-// What the answers to one question say, for the log.
+// The results of one request, for the log.
 struct told {
 	size_t failed, again, changed;
 };
@@ -112,8 +112,7 @@ static uint64_t within(uint64_t ms, uint64_t least, uint64_t most)
 	return ms < least ? least : ms > most ? most : ms;
 }
 
-// The TTL is what is left of it at the name server that was asked: the answer may change right
-// then.
+// The TTL is the remaining time at the queried name server: the answer may change right then.
 static uint64_t after_answer(struct names_plan *p, struct watched *one, uint64_t ttl_ms)
 {
 	one->interval_ms = within(ttl_ms, TTL_LEAST_MS, TTL_MOST_MS);
@@ -468,7 +467,7 @@ void names_plan_list_failed(struct names_plan *p, const char *why)
 	list_within(p, pause_of(p, TROUBLE_LIST));
 }
 
-// What cannot be read is looked at again, also without a command that mends it.
+// A failed read is tried again, even without a command that repairs it.
 void names_plan_listed(struct names_plan *p, const struct refresh *r,
 		       const struct refresh_refused *refused, const struct names_now *now)
 {

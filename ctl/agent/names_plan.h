@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// When each host name of an entry or of the policy is asked for, and what is logged about it. Pure:
+// Decides when each host name of an entry or of the policy is resolved, and what is logged. Pure:
 // lists, answers and times in; names that are due, times and messages out.
 //
-// A name is due when its TTL ends, or when the policy releases an address of it; without an answer
-// it is due later and later. After a restart all are due soon, spread over time.
+// A name is due when its TTL ends, or when the policy releases one of its addresses; without an
+// answer it is retried with increasing delays. After a restart all are due soon, spread over time.
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 #define NAMES_AT_ONCE 1000 // in a question
 
-// What is wrong with names as a whole, apart from single answers.
+// Failures that affect all names, not single answers.
 enum names_trouble {
 	TROUBLE_LIST,     // which names there are is not known
 	TROUBLE_QUESTION, // none of the names that were asked for has an answer
@@ -39,9 +39,9 @@ struct watched {
 	uint64_t answered_s;  // wall clock: of the last good answer, as far as it is known
 	char *why;            // NULL: a trouble, which is logged once for all of its names
 	unsigned troubles;    // bits: because of which its last answer is not in effect
-	bool empty;  // of a lax list, and without an answer so far: nothing is wrong with that
-	bool listed; // in the list that is being read
-	bool asked;  // in the question that is being answered
+	bool empty;           // in a lax list, and without an answer so far: not a failure
+	bool listed;          // in the list that is being read
+	bool asked;           // in the question that is being answered
 };
 
 struct names_message {

@@ -3,7 +3,7 @@
 // databases.
 //
 // They are looked up in a copy of the agent (refreshing.h): once when such entries exist, when a
-// database changes, and later and later while one of them keeps its previous prefixes.
+// database changes, and with increasing delays while one keeps its previous prefixes.
 #include "ctl/agent/places.h"
 
 #include <errno.h>
@@ -125,7 +125,7 @@ static void watch(struct places_part *p)
 	watches_set(p->watches, &paths);
 }
 
-// A command may have repeated what was refused, so a problem is looked at again.
+// A command may have repeated the refused change, so a problem is checked again.
 void places_listed(struct agent *a, size_t n)
 {
 	struct places_part *p = a->places;

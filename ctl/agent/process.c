@@ -43,7 +43,7 @@ struct agent_process {
 	int status;
 };
 
-// What a copy writes before its output.
+// The header that a copy writes before its output.
 struct ending {
 	int code;
 	struct err err;
@@ -288,7 +288,7 @@ static void make_environment(const struct agent *a, const struct process_request
 	vec_push(&ret->all, NULL);
 }
 
-// Its standard input, output and error; errors -1: those of the agent.
+// Its standard input, output and error; errors -1: the agent's.
 struct spawn_files {
 	int in, out, errors;
 };

@@ -56,7 +56,7 @@ struct process_request {
 	bool tells;         // its messages and lines, with -j, come as text with `done`
 	bool modest;        // it leaves the processor to the loop and to other commands
 	bool plain;         // its output is no document
-	// A part of the output, at once; NULL: all of it comes with `done`.
+	// A piece of the output, immediately; NULL: `done` gets the whole output.
 	void (*part)(void *ctx, const char *output, size_t len);
 	// It has ended; it is forgotten by itself. Not called by process_stop().
 	void (*done)(void *ctx, const struct process_result *result);
@@ -70,8 +70,8 @@ void process_send(struct agent_process *p, const char *input, size_t len);
 // Kills it and forgets it; a killed command leaves the old or the new state. NULL is allowed.
 void process_stop(struct agent_process *p);
 
-// Why it has failed: its error, or that of its document, "SENTENCE (HINT)". `what`: its words, for
-// one that has left none.
+// The reason of its failure: its error, or the error in its document, "SENTENCE (HINT)". `what`:
+// its words, if it has no document.
 void process_failure(const struct process_result *r, const char *what, struct err *ret);
 // Takes `len` bytes from the output of a function. True: it has as many.
 bool process_take(const struct process_result *r, void *to, size_t len);

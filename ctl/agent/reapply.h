@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policy in effect, whichever file it came from: which feeds and places it has, and its apply
-// when they have changed.
+// The active policy, whichever file it was read from: its feeds and countries, and its apply when
+// they have changed.
 #pragma once
 
 #include "ctl/agent/inputs.h"

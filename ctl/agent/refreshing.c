@@ -104,7 +104,7 @@ static const char *take_name(const char *at, struct refresh_name *ret)
 	return at + strlen(at) + 1;
 }
 
-// A copy that has ended well has written all of it.
+// A copy that has ended well has written everything.
 static void take(const struct process_result *from, struct refreshing_result *to)
 {
 	struct head head = {0};

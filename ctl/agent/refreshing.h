@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What `weir refresh` does, in a copy of the agent: lists names, or asks for them.
+// Does the work of `weir refresh` in a copy of the agent: lists names, or resolves them.
 #pragma once
 
 #include "ctl/agent/process.h"
@@ -7,7 +7,7 @@
 
 struct agent;
 
-// What has come back. names.held is not.
+// The result; without names.held.
 struct refreshing_result {
 	struct err failed; // text "": it is known what each name has
 	struct refresh names;

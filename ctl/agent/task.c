@@ -15,7 +15,7 @@
 #define REPORT_MS          20 // changes of a report within this time are one
 #define LOCKED_FIRST_MS    20
 #define LOCKED_MOST_MS     1000
-#define LOCKED_PATIENCE_MS 30000 // a lock that others have for so long is a problem
+#define LOCKED_PATIENCE_MS 30000 // a lock that others hold for this long is a problem
 #define FAILED_FIRST_MS    1000
 #define FAILED_MOST_MS     60000
 

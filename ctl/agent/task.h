@@ -22,7 +22,7 @@ struct agent_task {
 	void *ctx;
 	struct event *timer;
 	uint64_t due_ms;   // monotonic; 0: not planned
-	uint64_t since_ms; // of the first of the failures in a row
+	uint64_t since_ms; // time of the first of the consecutive failures
 	struct trouble trouble;
 };
 
@@ -30,7 +30,7 @@ struct agent_task {
 void agent_task_init(struct agent_task *t, struct agent *a, const char *what,
 		     int (*run)(void *ctx, struct err *err), void *ctx);
 void agent_task_free(struct agent_task *t); // also of a task that was not initialized
-// Runs once, in `ms` at the latest; what is planned for an earlier time stays so.
+// Runs once, in `ms` at the latest; an earlier planned time is kept.
 void agent_task_in(struct agent_task *t, uint64_t ms);
 // Runs once, in `ms`, instead of the planned time.
 void agent_task_move(struct agent_task *t, uint64_t ms);

@@ -25,7 +25,7 @@ void trouble_report(const struct trouble *t, const char *what, struct json *prob
 // The pause after so many failures in a row: `first`, then twice as long each time, at most `most`.
 uint64_t trouble_pause_ms(unsigned times, uint64_t first, uint64_t most);
 
-// The troubles of many objects, which are looked at together.
+// The troubles of many objects, which are checked together.
 struct trouble_of {
 	char *name;
 	struct trouble trouble;
@@ -34,7 +34,7 @@ struct trouble_of {
 struct troubles {
 	VEC(struct trouble_of) all;
 };
-// Begins a look.
+// Begins a check.
 void troubles_begin(struct troubles *t);
 // In this look an object fails. True: as with trouble_begin().
 bool troubles_note(struct troubles *t, const char *name, const char *why);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// inotify on the folders of paths, and a sum over what stat(2) tells of the files.
+// inotify on the folders of paths, and a sum of the stat(2) results of the files.
 #include "ctl/agent/watches.h"
 
 #include <errno.h>
@@ -20,9 +20,8 @@
 #include "ctl/base/text.h"
 #include "ctl/net/loop.h"
 
-#define LINKS_MAX 40 // as the kernel follows
-#define READS_AT_ONCE \
-	16 // of events; whoever writes to a folder on the way can cause them without end
+#define LINKS_MAX     40 // as the kernel follows
+#define READS_AT_ONCE 16 // of events, which anyone who can write to a folder of the path can cause
 #define EVENTS                                                                                   \
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CLOSE_WRITE | IN_DELETE_SELF | \
 	 IN_MOVE_SELF)
@@ -130,7 +129,8 @@ static bool is_watched(const struct watches *w, int watch)
 	return false;
 }
 
-// What is still on the way stays: a new watch of a folder with many files takes milliseconds.
+// Watches of folders that are still on a path are kept: a new watch of a folder with many files
+// takes milliseconds.
 static void watch_all(struct watches *w)
 {
 	struct steps before = w->steps;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir refresh: look again at the host names of entries and of the policy.
+// weir refresh: resolves the host names of entries and of the policy again.
 #include <errno.h>
 #include <string.h>
 #include <time.h>

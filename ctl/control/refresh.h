@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Looks again at the names of entries and of the policy in force: new addresses are added, old ones
+// Resolves the names of entries and of the active policy again: new addresses are added, old ones
 // stay for a grace time. One that comes back in time stays. A name without an answer keeps what it
 // has.
 //
@@ -35,18 +35,18 @@ enum refresh_where {
 struct refresh_name {
 	char *name;
 	bool entries, policy; // where it is
-	bool place;           // of entries: a country or an autonomous system
+	bool place;           // in entries: a country or an autonomous system
 	bool empty;           // only in a lax list of the policy, and without an address so far
-	uint64_t since_s;     // of its owner, or of its last answer; 0: not known
+	uint64_t since_s;     // time of its owner, or of its last answer; 0: not known
 	uint32_t ttl_s;       // of the answer
 	bool hosts;           // the answer is from /etc/hosts, which has no TTL
-	int error;            // as in struct dns_answer; -EPERM: none of it may be blocked
+	int error;            // as in struct dns_answer; -EPERM: no address may be blocked
 	char why[256];        // a sentence about it, "" without
-	unsigned kept; // bits: where the addresses of before stay although the answer is good
-	// of the answer, those that must not be blocked left out; prefixes of a place
+	unsigned kept;        // bits: where the previous addresses stay although the answer is good
+	// addresses of the answer that may be blocked; prefixes of a place
 	size_t addresses;
 	size_t added, leaving, back, released;
-	uint64_t ends_s; // until the policy releases an address of it; UINT64_MAX: none leaves
+	uint64_t ends_s; // until the policy releases one of its addresses; UINT64_MAX: none leaves
 };
 
 struct refresh {
@@ -54,14 +54,14 @@ struct refresh {
 	size_t n, cap;
 	size_t changed;      // references, and addresses of the policy
 	struct records held; // the references of names of entries, when they were listed
-	bool trial;          // one runs, so names of the policy are not looked at
+	bool trial;          // one runs, so names of the policy are not resolved
 	bool switched;       // to the policy with other addresses
 };
 void refresh_free(struct refresh *r);
 #define CLEANUP_REFRESH CLEANUP(refresh_free)
 
-// What must not be blocked. It is collected when an answer has something new, since that may take
-// long.
+// Addresses that must not be blocked. Collected only for an answer with a new address, since that
+// may take long.
 struct refresh_guard {
 	const struct session *session; // NULL: none
 	const struct dns_options *dns; // NULL: as this host asks
@@ -80,26 +80,25 @@ struct refresh_wanted {
 };
 bool refresh_is_wanted(const struct refresh_wanted *wanted, const char *name);
 struct refresh_name *refresh_find(const struct refresh *r, const char *name);
-// What its answer asks for cannot be done there.
+// The change by its answer cannot be made there.
 void refresh_keep(struct refresh_name *name, enum refresh_where where, int code,
 		  const struct err *why);
 // Another command has the lock, or has begun a trial: a later look is early enough.
 bool refresh_is_other_command(int code);
 
-// The names in any of these places (bits of enum refresh_where), each once; those of `only` if it
-// has any. No lock is held afterwards. Where the record of the policy cannot be read, its names are
-// missing, *policy says why, and that is no failure.
+// The names of entries, policy or both (bits of enum refresh_where), each once; only those of
+// `only` if it has any. No lock is held afterwards. If the record of the policy cannot be read, its
+// names are missing and *policy has the reason; this is not a failure.
 int refresh_list(const char *instance, unsigned where, const char *const *only, size_t n,
 		 struct refresh *ret, struct err *policy, struct err *err);
-// Asks for the host names of entries, and reads databases for the places, without a lock. If that
-// changes entries, all of it is one commit. A failure leaves what can be reported: names that would
-// change are kept.
+// Resolves the host names of entries, and reads the databases of countries, without a lock. All
+// changes of entries are one commit. After a failure, names that would change are reported as kept.
 int refresh_entries(const char *instance, const char *command, unsigned where,
 		    const struct dns_options *dns, struct refresh_guard *guard, struct refresh *r,
 		    struct err *err);
-// Asks for those of the policy, without a lock. Writes the record if an address leaves or comes
-// back; if the addresses in force change, it is an apply. Unchanged answers write nothing. A
-// failure is as above. c: made by candidate_new_replay(), for its findings.
+// Resolves the names of the policy, without a lock. Writes the record if an address leaves or
+// returns; applies the policy if its addresses change. Unchanged answers write nothing. A failure
+// is reported as above. c: made by candidate_new_replay(), for its findings.
 int refresh_policy(struct candidate *c, const struct apply_options *options,
 		   struct refresh_guard *guard, struct refresh *r, struct err *err);
 
@@ -113,32 +112,32 @@ struct refresh_refused {
 int refresh_run(struct candidate *c, const struct apply_options *options, unsigned where,
 		struct refresh *r, struct refresh_refused *refused, struct err *err);
 
-// The answers for some of the names: answers[n] is that of at[n].
+// The answers for some of the names: answers[n] belongs to at[n].
 struct refresh_answers {
 	struct refresh_name **at;
 	struct dns_answer *answers;
 	size_t n, good;
 };
-// What is wrong with an answer goes into its name.
+// Errors of an answer are stored in its name.
 int refresh_ask(struct refresh *r, enum refresh_where where, const struct dns_options *dns,
 		struct refresh_answers *ret, struct err *err);
 // All addresses of its answer are protected: no answer to follow.
 void refresh_refuse(struct refresh_name *name);
 void refresh_answers_free(struct refresh_answers *a);
 #define CLEANUP_REFRESH_ANSWERS CLEANUP(refresh_answers_free)
-// The names of the policy in force.
+// The names of the active policy.
 int refresh_list_policy(const char *instance, const struct refresh_wanted *wanted,
 			struct refresh *ret, struct err *err);
 
-// refresh_follow.c: what names shall have from now on. Pure: memory alone.
+// refresh_follow.c: the future addresses of names. Pure: uses only memory.
 struct geo_ranges;
 struct refresh_wish { // an answer, or ranges
 	struct refresh_name *name;
 	const struct dns_answer *answer;
 	const struct geo_ranges *ranges;
 };
-// Changes the references of the owners with these names (sorted). What changes is counted in the
-// names; returns the sum. An answer that must not be followed leaves its name as it is, with the
+// Changes the references of the owners with these names (sorted). Changes are counted in the names;
+// returns their sum. An answer that must not be followed does not change its name, which gets the
 // reason.
 size_t refresh_follow(struct records *records, const struct refresh_wish *wishes, size_t n,
 		      const struct guard *guard, uint64_t now_s);

@@ -71,8 +71,8 @@ bool lock_agent_runs(const char *instance)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 }
 
-// Under the lock of the agent, so that none begins meanwhile; presence_take() looks whether its
-// file is still there.
+// Under the lock of the agent, so that no agent starts in the meantime; presence_take() checks
+// whether its file still exists.
 void lock_forget(const char *instance)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_RUN_FOLDER, instance);
@@ -143,7 +143,7 @@ static void on_tick(int number)
 {
 }
 
-// A signal each LOCK_TICK_MS, so that a blocking flock() returns to look at the time.
+// A signal every LOCK_TICK_MS, so that a blocking flock() returns to check the time.
 struct ticking {
 	struct sigaction action;
 	struct itimerval timer;
