@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The tables of the overlay: the entries of `weir block` and `weir allow`.
  *
- * An entry is a prefix and a kind. A change of any size is atomic: a command stages all of it for
- * the next epoch, and commits it with one 8-byte store into knobs.epoch. Times are jiffies64: 0 is
- * absent, ~0 is permanent.
+ * An entry is a prefix and a kind. A change of any size is atomic: a command stages the whole
+ * change for the next epoch, and commits it with one 8-byte store into knobs.epoch. Times are
+ * jiffies64: 0 is absent, ~0 is permanent.
  *
  * The epoch begins with a random number and only grows. With E in knobs.epoch, all that is staged
  * has the mark E + 1, and nothing has a later one. So a commit may store any later epoch that is

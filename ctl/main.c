@@ -22,7 +22,7 @@
 #include "ctl/datapath/probe.h"
 #include "ctl/net/geo_db.h"
 
-#define COLUMNS_DEFAULT 80 // of a terminal that does not tell
+#define COLUMNS_DEFAULT 80 // width of a terminal that does not report it
 
 static size_t count(const struct args *args, const char *name)
 {
@@ -177,8 +177,8 @@ static int finish(struct context *ctx, int code, const struct err *err)
 	return status;
 }
 
-// Of the terminal on standard output; 0: it is not a terminal, and lines may have any length, as
-// with ps or ss.
+// The width of the terminal on standard output; 0: not a terminal, and lines may have any length,
+// as with ps or ss.
 static size_t terminal_columns(void)
 {
 	struct winsize size;

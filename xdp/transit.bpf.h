@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Is a packet addressed to this host, or would this host route it on?
  *
- * What keeps a host on its link is exempt from blocks and defaults, but not if this host would only
- * route it on. */
+ * Packets that keep a host on its link are exempt from blocks and defaults, but not if this host
+ * would only route it on. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -47,7 +47,7 @@ struct agent {
 	const char *hook; // --hook as given; NULL: not given
 	const char *resolver; // --resolver as given; NULL: not given
 	const char *resolver_timeout;
-	const struct dns_options *dns; // of instance and policy, and of the network namespace
+	const struct dns_options *dns; // from both, and the network namespace
 	struct trouble refused;        // why the policy file was not applied
 	struct applies applies[APPLIES_SOURCES];
 	char *warned;        // the warnings of the last apply

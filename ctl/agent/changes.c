@@ -30,7 +30,7 @@ struct changes {
 	struct evbuffer *answers;      // its output, until the end of a line
 	struct agent_task timeout;     // while it is asked something
 	struct change *asked;          // the oldest first
-	size_t n;                      // of them
+	size_t n;                      // lines
 	char *last;                    // a document that is no answer: why the process has ended
 };
 

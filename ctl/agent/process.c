@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Starts this program again, or a copy of it, with pipes. The agent has no threads, so its copy may
+// Starts this program again, or its copy, with pipes. The agent has no threads, so its copy may
 // call anything.
 #include "ctl/agent/process.h"
 

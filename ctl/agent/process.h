@@ -3,7 +3,7 @@
 // of the agent (fork). The loop feeds it and reads its output.
 //
 // A command has the instance, the network namespace and the databases of the agent, and refuses
-// what it would refuse for a person without --force. What the agent does next depends on its exit
+// what it would refuse for a person without --force. The next step of the agent depends on its exit
 // status and document (-j), never on the words of a message. A function has the agent's memory as
 // it was at the start; only its output reaches the agent.
 #pragma once

@@ -48,8 +48,8 @@ int candidate_compile(struct candidate *c, const char *path, const char *const *
 // From text to values and names, without tables: for commands that only read an active policy. Like
 // candidate_compile.
 int candidate_name(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
-// Plans its services around those of generation `running` (i NULL or 0: none run). candidate_load
-// does it if necessary. 0, or -errno with err set and errors in c->diag.
+// Plans its services around the services of generation `running` (i NULL or 0: none run).
+// candidate_load does it if necessary. 0, or -errno with err set and errors in c->diag.
 int candidate_plan(struct candidate *c, const struct instance *i, uint32_t running,
 		   struct err *err);
 // Tables to a loaded program, with the counters of the rules' identities where there is an

@@ -19,7 +19,7 @@ struct environment_file {
 	char *path; // as the reader was asked
 	char *text; // NULL: not read yet (environment_load_known)
 	size_t len;
-	sum_text sum; // of a record; "": not known
+	sum_text sum; // in a record; "": not known
 };
 
 // An address that is in no answer any more, and stays until then (wall clock).
@@ -36,15 +36,15 @@ struct environment_addrs {
 struct environment_name {
 	char *name;
 	enum policy_use use;
-	struct addr *addrs; // of the last good answer, sorted
+	struct addr *addrs; // addresses of the last good answer, sorted
 	size_t n;
 	VEC(struct environment_leaving) leaving; // in force as well
 	struct environment_addrs
-		left_out; // of both, sorted: drop and reject rules do not have these
+		left_out; // excluded from both, sorted: drop and reject rules do not have these
 	// wall clock: since when its answers leave such rules nothing; 0: they do not
 	uint64_t refused_s;
 	uint32_t ttl_s;
-	uint64_t answered_s; // wall clock: when the answer came, 0: not known
+	uint64_t answered_s; // wall clock: time of the answer, 0: not known
 };
 
 // A country or an autonomous system: its prefixes, which a database had.
@@ -82,7 +82,7 @@ struct environment {
 	const char *staged_as;          // path of the policy file
 	const struct environment *last; // last good answers (names that fail now), may be NULL
 	bool replay;                    // answers come from the record only
-	// of the record whose files are read when they are asked for; NULL: all are read
+	// folder of the record whose files are read on request; NULL: all are read
 	char *folder;
 	struct known *known;           // what its list files have, NULL: they are to be read
 	const struct session *session; // whose peer is protected; NULL: none
@@ -96,7 +96,7 @@ struct environment {
 // NULL.
 void environment_live(struct environment *w, const struct dns_options *dns,
 		      const struct environment *last);
-// A record to be filled with environment_load; then env answers from it alone.
+// A record to be filled with environment_load; then env answers only from it.
 void environment_replay(struct environment *w);
 void environment_free(struct environment *w);
 // The policy is in effect: keeps the new texts of its feeds. 0 or -errno with err set.
@@ -105,7 +105,7 @@ int environment_keep_feeds(const struct environment *w, struct err *err);
 const struct environment_file *environment_find_file(const struct environment *w, const char *path);
 // environment_names.c
 #define NAME_GRACE_S 60   // at least; twice the TTL if that is more
-#define NAME_TTL_S   3600 // of which no more counts for the grace time
+#define NAME_TTL_S   3600 // maximum TTL that counts for the grace time
 #define NAME_LEAVING_MAX \
 	1024 // addresses of a name in it: a zone of its own must not fill the tables
 struct environment_followed {
@@ -145,7 +145,7 @@ bool environment_leaves_out(const struct environment_name *name, const struct ad
 // With the reasons, if g is not NULL.
 void environment_give_left_out(const struct environment_name *name, const struct guard *g,
 			       struct policy_answer *answer);
-// environment_feeds.c: fetches lists, and gives their texts or the copies of them.
+// environment_feeds.c: fetches lists, and returns their texts or their copies.
 void environment_fetch(void *environment, const struct policy_url *urls, size_t n);
 int environment_read_fetched(struct environment *w, const char *url, char **ret_text,
 			     size_t *ret_len, struct err *err);
@@ -178,5 +178,5 @@ int environment_save_names(const struct environment *w, const char *folder, uint
 // The index and its names, without the files.
 int environment_load_names(struct environment *w, const char *folder, struct json **ret_meta,
 			   struct err *err);
-// The index alone. -EBADMSG, as environment_load, when a file is not as it was written.
+// Only the index. -EBADMSG, like environment_load, if a file differs from the written one.
 int environment_load_index(const char *folder, struct json **ret, struct err *err);

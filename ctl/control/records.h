@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The records of the overlay: which owner asks for which entry. Pure: memory alone.
+// The records of the overlay: which owner asks for which entry. Pure: uses only memory.
 //
 // The kernel knows of an entry only when it expires. The records know the owners: a record is the
 // reference of one owner to one entry. An entry exists while any record refers to it, with the

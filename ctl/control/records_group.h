@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Hosts of one origin that are matched as one prefix: `weir block --group N`. Pure: memory alone.
+// Hosts of one origin that are matched as one prefix: `weir block --group N`. Pure: uses only
+// memory.
 //
 // A reference to a host whose owner has a group of N is a *member*. Where an origin has N members
 // of a kind in one /24 (IPv6: /64), its *net*, the records have a *group* too: a record of the net

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Resolves the names of entries and of the active policy again: new addresses are added, old ones
-// stay for a grace time. One that comes back in time stays. A name without an answer keeps what it
+// stay for a grace time. One that returns in time stays. A name without an answer keeps what it
 // has.
 //
 // Entries: an address that is not in the answer any more expires after the grace time, as with
@@ -86,7 +86,7 @@ void refresh_keep(struct refresh_name *name, enum refresh_where where, int code,
 // Another command has the lock, or has begun a trial: a later look is early enough.
 bool refresh_is_other_command(int code);
 
-// The names of entries, policy or both (bits of enum refresh_where), each once; only those of
+// The names of entries, policy or both (bits of enum refresh_where), each once; only the names in
 // `only` if it has any. No lock is held afterwards. If the record of the policy cannot be read, its
 // names are missing and *policy has the reason; this is not a failure.
 int refresh_list(const char *instance, unsigned where, const char *const *only, size_t n,
@@ -106,9 +106,9 @@ int refresh_policy(struct candidate *c, const struct apply_options *options,
 struct refresh_refused {
 	struct err entries, policy;
 };
-// refresh_run.c: both of the names of a list, and notes the answers. What is refused to the entries
-// does not hold up the policy, and the other way round. A refusal that the list has met is kept. An
-// error is that of the note: `weir status` shows older answers.
+// refresh_run.c: both of the names of a list, and notes the answers. A failure of the entries does
+// not delay the policy, and vice versa. A refusal that the list has met is kept. An error is about
+// the note: `weir status` shows older answers.
 int refresh_run(struct candidate *c, const struct apply_options *options, unsigned where,
 		struct refresh *r, struct refresh_refused *refused, struct err *err);
 

@@ -49,7 +49,7 @@ void unseen_choose(const struct instance *i, const struct devices *devices,
 void unseen_look(const struct instance *i, struct unseen_watch *w);
 // Looks again every 100 ms while a device is doubtful, for UNSEEN_WAIT_MS at most.
 void unseen_wait(const struct instance *i, struct unseen_watch *w);
-// One reading, together with those of previous commands from /run/weir/NAME/unseen: for commands
+// One reading, together with readings of previous commands from /run/weir/NAME/unseen: for commands
 // that never wait. A device is certain at the third reading. If the file cannot be written, the
 // next command has the previous reading.
 void unseen_look_kept(const struct instance *i, const struct devices *devices,

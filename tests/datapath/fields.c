@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Each field and condition of a rule, both ways: a packet that matches, and one that does not.
 //
-// The fields are those of ctl/policy/rule_fields.h: one without a sample here fails. The short
-// program looks them up in four ways, each with lists of all fields; so there are four policies.
+// The fields are in ctl/policy/rule_fields.h: one without a sample here fails. The short program
+// looks them up in four ways, each with lists of all fields; so there are four policies.
 #include <netinet/in.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ struct parts {
 	bool later;      // a later fragment
 	bool stranger;   // from an address that no rule names
 	uint8_t dst;     // last byte
-	uint8_t iface;   // of the policy, and 1: the first one
+	uint8_t iface;   // number in the policy, and 1: the first one
 	bool over, established;
 };
 
@@ -209,7 +209,7 @@ static void add_fillers(struct text *t, int n, bool wide)
 
 enum shape { FEW_ROWS, ONE_WORD, ONE_OF_TWO, BLOCK };
 
-// Of BLOCK, the samples are in two words, and so are bits of the summary.
+// The samples of BLOCK are in two words, and so are bits of the summary.
 static void add_rules(struct text *t, enum shape shape)
 {
 	const int rules = AST_RULE_FIELDS + 2;

@@ -205,7 +205,7 @@ static void failures_wait_longer_and_longer(void **state)
 	assert_between(wait_ms(w), 3600000, 3600000 + 3600000 / 4);
 }
 
-// Of all names that wait for the name server, when one of them has an answer.
+// All names that wait for the name server, when one has an answer.
 static void a_name_server_that_is_back_ends_the_wait(void **state)
 {
 	struct world *w = *state;

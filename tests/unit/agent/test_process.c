@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Processes of the agent: what comes back from functions and commands, and how they end. The
-// command is this program, started as the agent starts weir.
+// Processes of the agent: the output of functions and commands, and their ends. The command is this
+// program, started as the agent starts weir.
 #include "ctl/agent/process.h"
 
 #include <errno.h>

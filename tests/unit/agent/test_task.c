@@ -160,7 +160,7 @@ static void is_moved_and_cancelled(void **state)
 	assert_int_equal(w->runs, 1);
 }
 
-// What the task has begun fails later, and works the next time.
+// Work that the task has started fails later, and works the next time.
 static void ends_later(void **state)
 {
 	struct work *w = *state;
