@@ -132,7 +132,7 @@ def test_arguments(offered):
 
 
 def test_names_that_the_instance_knows(offered):
-    """The program prints them; what a shell would evaluate is left out. tests/lab/test_completion.py asks a real one."""
+    """The program prints them; what a shell would evaluate is left out. tests/lab/test_completion_names.py asks a real one."""
     weir = offered.folder / "weir"
     weir.write_text(NAMES)
     weir.chmod(0o755)
