@@ -29,10 +29,3 @@ enum check_side { SIDE_FROM, SIDE_TO, SIDE_SET, SIDE_VIP, SIDE_SOURCE };
 // The items of an address list: services and dynamic sets only where they are allowed, form of host
 // names. False with errors queued.
 bool check_addresses(struct checker *c, const struct ast_list *list, enum check_side side);
-
-// ---- the rest -----------------------------------------------------------------------------------
-
-void check_identities(struct checker *c); // check_rule.c: what rules are called
-void check_rule(struct checker *c, struct ast_rule *rule);
-void check_service(struct checker *c, struct ast_service *service);
-void check_expect(struct checker *c, struct ast_expect *expect);

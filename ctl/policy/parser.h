@@ -53,7 +53,7 @@ bool parse_string(struct parser *p, const char *what, const struct token **ret);
 // B or OTHER"; NULL: nothing.
 bool parse_choice(struct parser *p, const struct choice *choice, const char *other, uint8_t *ret);
 
-// ---- values (parse_value.c) ---------------------------------------------------------------------
+// ---- values -------------------------------------------------------------------------------------
 
 bool parse_number(struct parser *p, const char *what, uint32_t min, uint32_t max, uint32_t *ret);
 bool parse_count(struct parser *p, const char *what, uint64_t min, uint64_t max, uint64_t *ret);
@@ -78,8 +78,3 @@ bool parse_statement(struct parser *p);
 bool parse_rule(struct parser *p);
 bool parse_service(struct parser *p);
 bool parse_expect(struct parser *p);
-
-// ---- parts of a service, after their word, the token t ------------------------------------------
-
-bool parse_port_number(struct parser *p, bool *ret_has, uint16_t *ret);
-bool parse_check(struct parser *p, struct ast_check *c, const struct token *t);

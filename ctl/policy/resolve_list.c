@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Reads list files, and reports their errors at the place of the set that names them.
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/policy/resolver.h"
+#include "ctl/policy/urls.h"
 
 struct loading {
 	struct resolver *r;
@@ -169,4 +171,17 @@ struct list_file *resolve_list(struct resolver *r, const struct ast_item *item)
 		load(&l, vec_add(&r->lists));
 	vec_last(&r->lists)->key = key;
 	return vec_last(&r->lists);
+}
+
+void resolve_urls(struct resolver *r)
+{
+	CLEANUP_VEC struct policy_urls urls = {0};
+	CLEANUP_VEC VEC(struct policy_url) all = {0};
+
+	policy_urls(r->ast, r->diag, &urls);
+	vec_each (&urls, one)
+		vec_push(&all, one->url);
+	r->feeds_left_out = diag_errors(r->diag);
+	if (all.n && r->env->fetch && !r->feeds_left_out)
+		r->env->fetch(r->env->ctx, all.at, all.n);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the names and sets that drop and reject rules use: of their answers some addresses are left
-// out.
+// Walks over all address lists before a name is asked for: which items there are, and which of them
+// drop and reject rules use, since some addresses of their answers are left out.
+
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/resolver.h"
@@ -98,4 +99,33 @@ void resolve_uses(struct resolver *r)
 	// Each set before those that it names.
 	for (size_t n = r->ast->set_order.n; n; n--)
 		use_elements(r, r->ast->set_order.at[n - 1]);
+}
+
+static void add_leaves(struct resolver *r, const struct ast_list *list, bool elements)
+{
+	struct leaves leaves = {0};
+
+	if (elements)
+		expand_elements(&r->expander, list, NULL, &leaves);
+	else
+		expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
+	vec_each (&leaves.all, leaf)
+		resolve_item(r, leaf->item);
+	leaves_free(&leaves);
+}
+
+void resolve_collect(struct resolver *r)
+{
+	vec_each (&r->ast->sets, set)
+		add_leaves(r, &set->elements, true);
+	vec_each (&r->ast->services, service)
+		add_leaves(r, &service->vip, false);
+	vec_each (&r->ast->rules, rule) {
+		add_leaves(r, &rule->fields[AST_FROM], false);
+		add_leaves(r, &rule->fields[AST_TO], false);
+	}
+	vec_each (&r->ast->expects, expect) {
+		add_leaves(r, &expect->packet.from, false);
+		add_leaves(r, &expect->packet.to, false);
+	}
 }

@@ -145,16 +145,16 @@ static inline uint32_t resolve_dynamic(const struct resolved *r, const char *nam
 // resolve_item.c: the number of an item's value; reads it, and queues its errors, the first time.
 uint32_t resolve_item(struct resolver *r, struct ast_item *item);
 
-// resolve_url.c: fetches all feeds, before they are read.
+// resolve_list.c: fetches all feeds, before they are read.
 void resolve_urls(struct resolver *r);
 
-// resolve_list.c: the list file of an AST_FILE or AST_URL; read once for equal path and options.
+// The list file of an AST_FILE or AST_URL; read once for equal path and options.
 struct list_file *resolve_list(struct resolver *r, const struct ast_item *item);
 
-// resolve_collect.c: finds all names and reads all list files.
+// resolve_use.c: finds all names and reads all list files.
 void resolve_collect(struct resolver *r);
 
-// resolve_use.c: finds what names and sets are used for, before names are asked for.
+// Finds what names and sets are used for, before names are asked for.
 void resolve_uses(struct resolver *r);
 static inline enum policy_use resolve_use_of_rule(const struct ast_rule *rule)
 {
@@ -176,7 +176,7 @@ const struct host *resolve_host(const struct resolver *r, const char *name); // 
 // Addresses of this host, asked for once; an error is queued at `at`.
 const struct addr *resolve_own(struct resolver *r, struct diag_at at, size_t *ret_n);
 
-// resolve_geo.c: asks for all countries and autonomous systems at once.
+// Asks for all countries and autonomous systems at once.
 uint32_t resolve_add_geo(struct resolver *r, const struct ast_item *item, const struct geo *geo);
 void resolve_geos(struct resolver *r);
 
@@ -196,7 +196,6 @@ bool resolve_splits(struct resolver *r, const struct leaves *leaves);
 struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list,
 					enum policy_use use);
 
-// resolve_port.c
 int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_at use,
 		  const uint64_t protos[4], struct resolved_ranges *ret);
 
@@ -206,11 +205,5 @@ void resolve_rules(struct resolver *r);    // resolve_rule.c
 void resolve_expects(struct resolver *r);  // resolve_expect.c
 
 // Parts of these. False with errors queued.
-bool resolve_options(struct resolver *r, const struct ast_service *ast,
-		     struct resolved_service *ret);
-bool resolve_check(struct resolver *r, const struct ast_service *service,
-		   struct resolved_check *ret); // all but addresses and ports
 bool resolve_fields(struct resolver *r, const struct ast_rule *ast,
 		    struct resolved_rule *ret); // all but addresses and ports
-bool resolve_packet(struct resolver *r, const struct ast_expect *ast,
-		    struct resolved_packet *ret); // all but addresses
