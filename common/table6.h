@@ -48,7 +48,7 @@ _Static_assert(sizeof(struct table6_wide_node) == 24, "layout");
  * TABLE6_LOWER + d, cells[next + (key >> d)]. */
 #define TABLE6_LOWER 64
 
-/* Nodes on the way to a row, one more for its cell; ctl/table/table6_nodes.c keeps the bound. */
+/* Nodes on the way to a row, one more for its cell; ctl/table/table6.c keeps the bound. */
 #define TABLE6_STEPS 28
 
 /* A host is in one of two lines, chosen by a keyed hash, at a place which follows from the hash and

@@ -6,7 +6,7 @@
 // `lost` it is down, and its flows move. It is up again after `rise` good checks in a row, and its
 // weight ramps. A backend that is fresh is up with its first good check, and fails with its first
 // failed one. A dead link takes it down at once. What follows for its service is decided in
-// table/lb_keep. Times are milliseconds of CLOCK_BOOTTIME, which agents that follow each other
+// table/lb_state. Times are milliseconds of CLOCK_BOOTTIME, which agents that follow each other
 // share.
 #pragma once
 

@@ -239,3 +239,134 @@ struct lb_member *lb_state_find_member(const struct lb_state *b, const struct lb
 	}
 	return NULL;
 }
+
+bool lb_ids_has(const struct lb_ids *ids, uint32_t id)
+{
+	return ids->bits[id / 64] >> id % 64 & 1;
+}
+
+void lb_ids_add(struct lb_ids *ids, uint32_t id)
+{
+	if (id != BACKEND_NONE)
+		ids->bits[id / 64] |= 1ull << id % 64;
+}
+
+void lb_ids_of(const struct lb_state *b, struct lb_ids *ids)
+{
+	for (size_t i = 0; i < b->n_services; i++)
+		lb_ids_add(ids, b->services[i].id);
+	for (size_t i = 0; i < b->n_members; i++)
+		lb_ids_add(ids, b->members[i].id);
+	for (size_t i = 0; i < b->n_slots; i++) {
+		uint64_t slot = __atomic_load_n(&b->slots[i], __ATOMIC_RELAXED);
+
+		lb_ids_add(ids, slot_owner(slot));
+		lb_ids_add(ids, slot_former(slot));
+	}
+}
+
+void lb_ids_of_pins(const struct ring_pins *pins, struct lb_ids *ids)
+{
+	for (size_t i = 0; i < pins->n; i++) {
+		uint64_t pin = __atomic_load_n(&pins->words[i], __ATOMIC_RELAXED);
+
+		if (pin && pin_lives(pin, pins->time, pins->life, pins->linger))
+			lb_ids_add(ids, pin_backend(pin));
+	}
+}
+
+void lb_ids_new(const struct lb_state *b, const struct lb_state *running, struct lb_ids *ret)
+{
+	struct lb_ids before = {0}, now = {0};
+
+	lb_ids_of(b, &now);
+	if (running)
+		lb_ids_of(running, &before);
+	for (size_t i = 0; i < SERVICE_BACKENDS / 64; i++)
+		ret->bits[i] = now.bits[i] & ~before.bits[i];
+}
+
+// The members of a service.
+struct pool_view {
+	const struct lb_member *at;
+	uint32_t n;
+	bool *kept;
+};
+
+static bool is_up(const struct lb_member *m, bool backup)
+{
+	return m->backup == backup && lb_member_state(m) == BACKEND_UP && lb_member_weight(m);
+}
+
+// Nothing but its checks keeps new flows from it.
+static bool is_doubted(const struct lb_member *m, bool backup)
+{
+	return m->backup == backup && !m->gone && m->override == BACKEND_UP &&
+	       m->health != BACKEND_UP && !m->cut && lb_member_weight(m);
+}
+
+static bool is_waiting(const struct lb_member *m, bool backup)
+{
+	return m->backup == backup && lb_member_waits(m) && lb_member_weight(m);
+}
+
+static uint64_t weight_of(const struct pool_view *v, bool backup,
+			  bool (*counts)(const struct lb_member *m, bool backup))
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		sum += counts(&v->at[i], backup) ? lb_member_weight(&v->at[i]) : 0;
+	return sum;
+}
+
+// The doubted one that failed last; of several, the first. NULL: all are kept.
+static const struct lb_member *last_failed(const struct pool_view *v)
+{
+	const struct lb_member *last = NULL;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		if (is_doubted(&v->at[i], false) && !v->kept[i] &&
+		    (!last || v->at[i].failed > last->failed))
+			last = &v->at[i];
+	return last;
+}
+
+static void keep_share(const struct pool_view *v, uint64_t staying, uint32_t keep)
+{
+	uint64_t all = staying + weight_of(v, false, is_doubted);
+	const struct lb_member *next;
+
+	while (staying * 10000 < all * keep && (next = last_failed(v))) {
+		v->kept[next - v->at] = true;
+		staying += lb_member_weight(next);
+	}
+}
+
+static enum lb_flows keep_all(const struct pool_view *v)
+{
+	bool backup = !weight_of(v, false, is_doubted);
+	enum lb_flows flows = LB_FLOWS_LAST;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		if ((v->kept[i] = is_doubted(&v->at[i], backup)))
+			flows = LB_FLOWS_OPEN;
+	return flows;
+}
+
+enum lb_flows lb_service_keep(const struct lb_state *b, const struct lb_service *s, bool *ret)
+{
+	const struct pool_view v = {&b->members[s->first_member], s->n_members, ret};
+	uint64_t up = weight_of(&v, false, is_up);
+	bool backup = weight_of(&v, true, is_up);
+
+	for (uint32_t i = 0; i < v.n; i++)
+		ret[i] = false;
+	if (!up && !backup && (weight_of(&v, false, is_waiting) || weight_of(&v, true, is_waiting)))
+		return LB_FLOWS_WAIT;
+	if (!up && !backup)
+		return keep_all(&v);
+	if (!backup)
+		keep_share(&v, up, s->keep);
+	return LB_FLOWS_UP;
+}

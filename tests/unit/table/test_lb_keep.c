@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/lb_keep.c: who gets new flows, in all combinations of what checks and
+// Unit tests of ctl/table/lb_state.c: who gets new flows, in all combinations of what checks and
 // commands say.
 #include "tests/unit/table/served.h"
 

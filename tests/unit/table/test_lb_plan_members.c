@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/lb_plan_members.c: removed and returning backends, overrides, numbers.
+// Unit tests of ctl/table/lb_plan.c: removed and returning backends, overrides, numbers.
 #include "tests/unit/table/served.h"
 
 // ---- added, removed, added again ----------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/lb_plan_warn.c: refused plans, the effect of --force, warnings.
+// Unit tests of ctl/table/lb_plan.c: refused plans, the effect of --force, warnings.
 #include "tests/unit/table/served.h"
 
 // ---- what moves every connection ----------------------------------------------------------------

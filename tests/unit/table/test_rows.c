@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/table/lines.h"
-#include "ctl/table/number.h"
 #include "ctl/table/rows.h"
 
 static void row_of(struct row *row, size_t words, uint64_t value)

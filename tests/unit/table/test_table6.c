@@ -17,7 +17,6 @@ static size_t loads;
 
 #include "ctl/table/table6.h"
 #include "ctl/table/table6_hosts.h"
-#include "ctl/table/table6_nodes.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define MANY   100000 // the same code, and the run stays short
