@@ -34,5 +34,3 @@ bool geo_equal(const struct geo *a, const struct geo *b);
 
 // "Germany" for DE; NULL: no such code.
 const char *geo_country_name(const char *code);
-// The code that may have been meant, by code or English name; NULL: none is near.
-const char *geo_country_nearest(const char *word);

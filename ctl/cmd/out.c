@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "ctl/base/json.h"
-#include "ctl/base/json_write.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"

@@ -9,7 +9,6 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/json.h"
-#include "ctl/base/json_write.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/time.h"
 #include "ctl/datapath/bpffs.h"

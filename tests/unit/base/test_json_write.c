@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/base/json_write.h: the same text as the tree of json.h gives.
+// Unit tests of the writer in ctl/base/json.h: the same text as the tree of json.h gives.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "ctl/base/json.h"
-#include "ctl/base/json_write.h"
 
 static const char *const strings[] = {
 	"",
