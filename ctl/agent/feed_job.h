@@ -13,7 +13,7 @@
 #include "ctl/agent/task.h"
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/feeds.h"
-#include "ctl/net/curl_loop.h"
+#include "ctl/net/curl.h"
 
 struct feed_job {
 	struct agent *agent;

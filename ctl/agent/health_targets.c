@@ -11,7 +11,6 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/pattern.h"
 #include "ctl/control/active.h"
-#include "ctl/net/lookup.h"
 #include "ctl/net/route.h"
 
 #define VARIABLES 6

@@ -12,6 +12,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/control/known.h"
+#include "ctl/net/fetch_url.h"
 #include "ctl/net/geo_db.h"
 #include "ctl/net/route.h"
 

@@ -19,6 +19,7 @@
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/net/fetch_url.h"
 #include "ctl/policy/list.h"
 
 #define HEAD_MAX 8192 // bytes before the text

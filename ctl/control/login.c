@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/net/lookup.h"
 #include "ctl/net/route.h"
 
 #define TCP_ACK 0x10

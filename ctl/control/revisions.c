@@ -21,6 +21,7 @@
 #include "ctl/control/known.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/net/fetch.h"
+#include "ctl/net/fetch_url.h"
 
 #define CHECK_AGAIN_S 3600
 

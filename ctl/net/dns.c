@@ -5,6 +5,8 @@
 // the answer of the other.
 #include "ctl/net/dns.h"
 
+#define CARES_NO_DEPRECATED // newer c-ares would rather be asked in another way
+#include <ares.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +15,15 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include <event2/event.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
 #include "ctl/base/time.h"
-#include "ctl/net/dns_parts.h"
+#include "ctl/base/vec.h"
+#include "ctl/net/dns_hosts.h"
+#include "ctl/net/dns_message.h"
+#include "ctl/net/loop.h"
 
 enum {
 	CLASS_IN = 1,
@@ -328,7 +337,10 @@ static void give_up(struct dns_resolver *r)
 			r->answers[r->next].error = -ETIMEDOUT;
 }
 
-bool dns_resolver_step(struct dns_resolver *r, int64_t *ret_ms)
+// Works on what has come, and asks on. True: to be called again when dns_resolver_fd() is readable,
+// or after *ret_ms.
+// False: each answer is there.
+static bool dns_resolver_step(struct dns_resolver *r, int64_t *ret_ms)
 {
 	wait_and_process(r, 0);
 	if (!fill_window(r) || (int64_t)time_ms(CLOCK_MONOTONIC) >= r->deadline_ms) {
@@ -339,7 +351,7 @@ bool dns_resolver_step(struct dns_resolver *r, int64_t *ret_ms)
 	return true;
 }
 
-int dns_resolver_fd(const struct dns_resolver *r)
+static int dns_resolver_fd(const struct dns_resolver *r)
 {
 	return r->sockets;
 }
@@ -399,7 +411,7 @@ static void answer_locally(const struct dns_resolver *r, const char *name, struc
 		set_localhost(ret);
 }
 
-void dns_resolver_free(struct dns_resolver *r)
+static void dns_resolver_free(struct dns_resolver *r)
 {
 	if (!r)
 		return;
@@ -459,8 +471,9 @@ static int resolver_open(const struct dns_options *options, struct dns_resolver 
 	return 0;
 }
 
-int dns_resolver_new(const char *const *names, size_t n, const struct dns_options *options,
-		     struct dns_answer *answers, struct dns_resolver **ret, struct err *err)
+// Like dns_resolve(), but without waiting. 0 or -errno with err set.
+static int dns_resolver_new(const char *const *names, size_t n, const struct dns_options *options,
+			    struct dns_answer *answers, struct dns_resolver **ret, struct err *err)
 {
 	static const struct dns_options defaults;
 	CLEANUP_RESOLVER struct dns_resolver *r = mem_new(struct dns_resolver);
@@ -535,4 +548,70 @@ void dns_describe(const struct dns_answer *answer, char *buf, size_t size)
 		snprintf(buf, size, "'%s': %s", answer->name, reason_of(answer->error));
 	else if (!dns_name_problem(answer->name, strlen(answer->name), buf, size))
 		snprintf(buf, size, "'%s' is not a host name", answer->name);
+}
+
+// ---- on an event loop ---------------------------------------------------------------------------
+
+struct dns_ask {
+	struct dns_resolver *resolver;
+	struct event *readable, *timer;
+	struct dns_answer *answers;
+	size_t n;
+	dns_ask_done *done;
+	void *ctx;
+};
+
+void dns_ask_stop(struct dns_ask *a)
+{
+	if (!a)
+		return;
+	loop_event_free(a->readable); // before its descriptor is closed
+	loop_event_free(a->timer);
+	dns_resolver_free(a->resolver);
+	dns_answers_free(a->answers, a->n);
+	free(a->answers);
+	free(a);
+}
+
+static void wait_ms(struct dns_ask *a, int64_t ms)
+{
+	struct timeval in = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	evtimer_add(a->timer, &in);
+}
+
+static void on_event(evutil_socket_t fd, short what, void *ctx)
+{
+	struct dns_ask *a = ctx;
+	int64_t ms;
+
+	if (dns_resolver_step(a->resolver, &ms)) {
+		wait_ms(a, ms);
+		return;
+	}
+	a->done(a->ctx, a->answers, a->n);
+	dns_ask_stop(a);
+}
+
+int dns_ask_start(struct event_base *base, const char *const *names, size_t n,
+		  const struct dns_options *options, dns_ask_done *done, void *ctx,
+		  struct dns_ask **ret, struct err *err)
+{
+	struct dns_ask *a = mem_new(struct dns_ask);
+	int code;
+
+	*a = (struct dns_ask){.n = n, .done = done, .ctx = ctx};
+	a->answers = mem_zalloc(n, sizeof(*a->answers));
+	if ((code = dns_resolver_new(names, n, options, a->answers, &a->resolver, err))) {
+		dns_ask_stop(a);
+		return code;
+	}
+	a->readable =
+		loop_event(base, dns_resolver_fd(a->resolver), EV_READ | EV_PERSIST, on_event, a);
+	a->timer = loop_timer(base, on_event, a);
+	if (!a->readable || !a->timer || event_add(a->readable, NULL))
+		mem_exhausted();
+	wait_ms(a, 0);
+	*ret = a;
+	return 0;
 }

@@ -9,15 +9,8 @@
 #include <stdint.h>
 
 #include "ctl/base/addr.h"
-
-struct dns_options {
-	const char *servers;     // "ADDR[:PORT][,…]", NULL: resolv.conf
-	const char *resolv_conf; // path; NULL: /etc/resolv.conf
-	const char *hosts;       // path; NULL: /etc/hosts; one that cannot be read is empty
-	unsigned timeout_ms;     // for all names together; 0: 5000
-	// Search domains for names without a dot (command line); false: every name is absolute.
-	bool search;
-};
+#include "ctl/net/dns_channel.h"
+#include "ctl/net/dns_name.h"
 
 struct dns_answer {
 	const char *name;   // as asked
@@ -46,12 +39,19 @@ void dns_answers_free(struct dns_answer *answers, size_t n);
 // the missing record: "'x.example' has no AAAA record", or "".
 void dns_describe(const struct dns_answer *answer, char *buf, size_t size);
 
-// Is text a host name: labels of 1..63 letters, digits, '-', '_', at most 253 in all, at least one
-// letter; a final dot is allowed? NULL, or buf with the error (with the punycode form if the name
-// has non-ASCII letters, RFC 3492). 512 bytes are enough.
-const char *dns_name_problem(const char *text, size_t len, char *buf, size_t size);
+// ---- on an event loop ---------------------------------------------------------------------------
 
-// Addresses of the resolvers that would be asked (for the guard), each once; with the local stub
-// of systemd-resolved also those that it asks. The caller frees *ret. 0 or -errno with err set.
-int dns_servers(const struct dns_options *options, struct addr **ret, size_t *ret_n,
-		struct err *err);
+struct event_base;
+struct dns_ask;
+
+// Called once for each dns_ask_start() that dns_ask_stop() does not end, never from inside of
+// dns_ask_start(). There is an answer for each name; they are freed after the call.
+typedef void dns_ask_done(void *ctx, const struct dns_answer *answers, size_t n);
+
+// The names outlive the call of `done`; options may be NULL, and freed after the call. 0 or -errno
+// with err set.
+int dns_ask_start(struct event_base *base, const char *const *names, size_t n,
+		  const struct dns_options *options, dns_ask_done *done, void *ctx,
+		  struct dns_ask **ret, struct err *err);
+// Ends it without a call of `done`. NULL is allowed.
+void dns_ask_stop(struct dns_ask *a);

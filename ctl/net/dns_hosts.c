@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Reads the hosts file (hosts(5)) once for all names, because a name may be in several of its
 // lines.
+#include "ctl/net/dns_hosts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/base/file.h"
-#include "ctl/net/dns_parts.h"
 
 enum { HOSTS_BYTES_MAX = 64 * 1024 * 1024 };
 

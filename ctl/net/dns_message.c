@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Reads an answer of a name server (RFC 1035 section 4): its addresses, and the CNAMEs that lead to
 // them.
+#include "ctl/net/dns_message.h"
+
+#define CARES_NO_DEPRECATED // newer c-ares would rather be asked in another way
+#include <ares.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "ctl/net/dns_parts.h"
+#include "ctl/base/text.h"
 
 enum {
 	HEADER_BYTES = 12,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Checks the form of a host name, and suggests what to write instead.
+#include "ctl/net/dns_name.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/base/punycode.h"
-#include "ctl/net/dns_parts.h"
+#include "ctl/base/text.h"
 
 enum { LABEL_MAX = 63, QUOTE_MAX = 100 };
 

@@ -3,7 +3,7 @@
 #include <linux/ethtool_netlink.h>
 
 #include "ctl/net/ethtool.h"
-#include "ctl/net/genl.h"
+#include "ctl/net/netlink.h"
 
 static int read_split(const struct nlattr *attr, void *ctx)
 {

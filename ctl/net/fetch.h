@@ -39,11 +39,6 @@ void fetch_result_free(struct fetch_result *r);
 // 0 or -errno with err set.
 int fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST], struct err *err);
 
-// NULL, or the error in a URL: "is not an http or https URL".
-const char *fetch_url_problem(const char *url);
-// Is this the name of a text that is fetched, rather than a path?
-bool fetch_is_url(const char *text);
-
 // Called once, when the fetch has ended; *result is the callee's to free.
 typedef void fetch_done(void *ctx, struct fetch_result *result);
 

@@ -7,7 +7,8 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
-#include "ctl/net/fetch.h"
+#include "ctl/net/curl.h"
+#include "ctl/net/dns.h"
 
 static CURLU *parse(const char *url, unsigned flags)
 {

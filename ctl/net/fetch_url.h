@@ -2,10 +2,16 @@
 // Reads URLs: the hosts that a transfer connects to, and the target of a redirect.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "ctl/net/curl_calls.h"
-#include "ctl/net/dns.h"
+struct curl_slist;
+struct dns_answer;
+
+// NULL, or the error in a URL: "is not an http or https URL".
+const char *fetch_url_problem(const char *url);
+// Is this the name of a text that is fetched, rather than a path?
+bool fetch_is_url(const char *text);
 
 // The host names whose addresses a transfer needs: of the server, or of the proxy that the
 // environment names.

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/net/attribute.h"
+#include "ctl/net/netlink.h"
 
 enum {
 	CHUNK_BYTES = 32 * 1024,

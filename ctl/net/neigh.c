@@ -12,7 +12,6 @@
 
 #include "ctl/base/time.h"
 #include "ctl/base/vec.h"
-#include "ctl/net/attribute.h"
 #include "ctl/net/netlink.h"
 
 enum {

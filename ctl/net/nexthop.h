@@ -11,7 +11,7 @@
 
 #include "ctl/base/addr.h"
 #include "ctl/net/link.h"
-#include "ctl/net/lookup.h"
+#include "ctl/net/route.h"
 
 #define NEXTHOP_WAIT_MS 1000 // default time for neighbours to answer
 

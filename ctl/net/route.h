@@ -33,3 +33,29 @@ int route_gateways(struct gateway **ret, size_t *ret_n, struct err *err);
 bool route_forwards(uint8_t family);
 // Those that come in on this device?
 bool route_forwards_on(uint8_t family, const char *device);
+
+struct nlmsghdr;
+
+enum lookup_kind {
+	LOOKUP_UNICAST,
+	LOOKUP_LOCAL,  // this host
+	LOOKUP_GROUP,  // broadcast, multicast, anycast: no single host
+	LOOKUP_REFUSE, // unreachable, prohibit, blackhole
+	LOOKUP_ENCAP,  // the route encapsulates the packet (MPLS, seg6…), which XDP does not see
+};
+
+struct lookup {
+	enum lookup_kind kind;
+	uint32_t ifindex;    // device of the route: for a VLAN the VLAN device
+	struct addr gateway; // family 0: the destination is on the link
+	struct addr source;  // what this host would send from; family 0: unknown
+	uint32_t mtu;        // MTU of the route, with the result of path MTU discovery; 0: unknown
+};
+
+// In the current network namespace. 0, or the kernel's -errno, without a message: -ENETUNREACH: no
+// route; -EHOSTUNREACH, -EACCES, -EINVAL: an IPv4 route of type unreachable, prohibit, blackhole.
+// Of a route with several next hops the kernel picks one.
+int lookup_route(const struct addr *dest, struct lookup *ret);
+
+// The answer in one RTM_NEWROUTE message. false: the message is another, or damaged.
+bool lookup_from_message(const struct nlmsghdr *nlh, struct lookup *ret);

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "ctl/net/genl.h"
+#include "ctl/net/netlink.h"
 
 // <linux/netdev.h> exists since Linux 6.3.
 enum { NETDEV_CMD_DEV_GET = 1, NETDEV_VERSION = 1 };

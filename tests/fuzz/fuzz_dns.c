@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Fuzz target: data of name servers and names that users type. The first byte selects: an answer to
 // a query for A or AAAA of x.test, or a name.
-#include "ctl/net/dns_parts.h"
+#include "ctl/base/text.h"
+#include "ctl/net/dns_message.h"
+#include "ctl/net/dns_name.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_found(const struct dns_found *found, uint8_t family, size_t before)

@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ctl/net/dns_parts.h"
+#include "ctl/net/dns_channel.h"
+#include "ctl/net/dns_hosts.h"
 #include "ctl/policy/services.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/net/dns_parts.h"
+#include "ctl/base/text.h"
+#include "ctl/net/dns_channel.h"
 #include "tests/unit/net/temp_file.h"
 
 static void check_servers(const struct dns_options *options, const char *expected)

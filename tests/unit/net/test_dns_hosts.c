@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/net/dns_parts.h"
+#include "ctl/net/dns_hosts.h"
 #include "tests/unit/net/temp_file.h"
 
 static const char content[] = "127.0.0.1\tlocalhost Loop\r\n"

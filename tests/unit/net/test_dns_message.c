@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ctl/net/dns_parts.h"
+#include "ctl/net/dns_message.h"
 #include "tests/unit/net/dns_packet.h"
 
 enum { A = DNS_TYPE_A, AAAA = DNS_TYPE_AAAA, CNAME = DNS_TYPE_CNAME, TXT = 16 };

@@ -8,7 +8,9 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "ctl/net/dns_parts.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
+#include "ctl/net/dns_name.h"
 
 #define REPEAT10(s) s s s s s s s s s s
 #define LABEL60     REPEAT10("abcdef")

@@ -12,7 +12,8 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/progress.h"
-#include "ctl/net/curl_loop.h"
+#include "ctl/net/curl.h"
+#include "ctl/net/dns.h"
 #include "ctl/net/fetch.h"
 #include "ctl/net/fetch_url.h"
 #include "tests/unit/net/dns_server.h"

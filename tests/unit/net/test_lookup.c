@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <linux/rtnetlink.h>
 
-#include "ctl/net/lookup.h"
+#include "ctl/net/route.h"
 #include "tests/unit/net/message.h"
 #include "tests/unit/net/netns.h"
 
