@@ -47,7 +47,7 @@ struct {
 	__type(value, __u64);
 } budgets SEC(".maps");
 
-/* Addresses of this host, and the broadcast addresses of its subnets: ctl/datapath/own.h. */
+/* Addresses of this host, and the broadcast addresses of its subnets: ctl/datapath/stations.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WEIR_OWN);

@@ -25,7 +25,6 @@
 #include "ctl/base/vec.h"
 #include "ctl/datapath/answers.h"
 #include "ctl/datapath/lb_maps.h"
-#include "ctl/datapath/wrap.h"
 #include "ctl/net/enclave.h"
 #include "ctl/net/loop.h"
 

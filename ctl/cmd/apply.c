@@ -16,7 +16,8 @@
 #include "ctl/control/attachments.h"
 #include "ctl/control/in_effect.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 
 struct apply_request {
 	struct apply_options options;

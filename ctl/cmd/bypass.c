@@ -10,7 +10,8 @@
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/bypass.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 
 #define DEFAULT_MS 60000
 #define MAX_MS     (24ull * 3600 * 1000)

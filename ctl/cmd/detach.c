@@ -14,8 +14,9 @@
 #include "ctl/control/parting.h"
 #include "ctl/control/recover.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/datapath/instance_create.h"
-#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/lock.h"
 
 static void report_one(struct context *ctx, const struct device *d, bool was_there)

@@ -24,7 +24,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/decap.h"
 #include "ctl/datapath/device.h"
-#include "ctl/datapath/percpu.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/sharing.h"
 #include "ctl/net/driver.h"

@@ -14,7 +14,8 @@
 #include "ctl/control/pcap.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/datapath/test_program.h"
 #include "ctl/policy/rule_text.h"
 

@@ -14,7 +14,8 @@
 #include "ctl/control/attachments.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/net/link.h"
 
 static bool has_ifaces(const char *instance)

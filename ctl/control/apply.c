@@ -23,7 +23,8 @@
 #include "ctl/control/vips.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/reach.h"
 

@@ -7,7 +7,7 @@
 
 #include "ctl/control/tags.h"
 #include "ctl/datapath/device.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/net/link.h"
 
 // Says what is there instead.

@@ -8,7 +8,8 @@
 #include "ctl/control/tags.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/commit.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/ethtool.h"
 

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "ctl/datapath/attach.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/datapath/reach.h"
 
 void ifnames_text(const struct ifnames *names, struct text *ret)

@@ -13,7 +13,8 @@
 #include "ctl/control/fitness.h"
 #include "ctl/control/pool.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/net/native.h"
 #include "ctl/net/nexthop.h"
 

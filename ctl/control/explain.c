@@ -11,7 +11,8 @@
 #include "ctl/base/text.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/datapath/test_program.h"
 
 // Takes the place of the file for a policy that is empty or has no record.

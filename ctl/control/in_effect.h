@@ -7,7 +7,7 @@
 
 #include "ctl/control/environment.h"
 #include "ctl/control/revisions.h"
-#include "ctl/datapath/generation_about.h"
+#include "ctl/datapath/generation.h"
 
 struct in_effect {
 	bool trial; // one runs, and nothing else is filled in

@@ -10,7 +10,6 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
-#include "ctl/datapath/own.h"
 #include "ctl/datapath/stations.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"

@@ -10,7 +10,8 @@
 #include "ctl/control/in_effect.h"
 #include "ctl/control/recover.h"
 #include "ctl/control/refresh.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/instance.h"
 #include "ctl/datapath/lock.h"
 
 // Without a record nothing is known of its names; `weir status` has an alarm.

@@ -11,7 +11,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/grace.h"
+#include "ctl/datapath/maps.h"
 
 // The id of a generation's program; 0: a killed command has pinned only a part of it. A failure is
 // returned, so that the generation is not mistaken for one that is not in use.

@@ -8,7 +8,7 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/datapath/percpu.h"
+#include "ctl/datapath/maps.h"
 
 static const struct {
 	const char *name, *text;

@@ -9,7 +9,7 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/datapath/percpu.h"
+#include "ctl/datapath/maps.h"
 
 #define MAPS_MAX 16
 

@@ -136,7 +136,9 @@ static int refresh_linked(const struct linked *linked, struct iface *iface, bool
 }
 
 // A link without a device: the device no longer exists, and another one has its index.
-void device_refresh(const struct instance *i, uint32_t number, struct iface *iface)
+// Updates a stored element of the table with the present name and ifindex of the device. Values
+// that the kernel does not report stay unchanged.
+static void device_refresh(const struct instance *i, uint32_t number, struct iface *iface)
 {
 	struct linked linked = {0};
 	char name[IF_NAMESIZE];
@@ -358,4 +360,40 @@ const char *device_state_name(enum device_state state)
 bool device_is_open(const struct device *d)
 {
 	return d->state == DEVICE_OPEN || d->state == DEVICE_ANOTHER;
+}
+
+// ---- by number in the interface table -----------------------------------------------------------
+
+int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err)
+{
+	struct iface iface;
+	int code = instance_iface_stored(i, number, &iface, err);
+
+	if (code)
+		return code;
+	if (iface.state != IFACE_FREE)
+		device_refresh(i, number, &iface);
+	*ret = iface;
+	return 0;
+}
+
+int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
+{
+	uint32_t ifindex = if_nametoindex(name), found = 0;
+	struct iface all[WEIR_IFACES];
+	int code = instance_ifaces_stored(i, all, err);
+
+	if (code)
+		return code;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		struct iface *iface = &all[n];
+
+		if (iface->state == IFACE_FREE)
+			continue;
+		device_refresh(i, n, iface);
+		if (!strcmp(iface->name, name) && (!found || iface->ifindex == ifindex))
+			found = n;
+	}
+	*ret = found;
+	return 0;
 }

@@ -58,10 +58,6 @@ struct device_shown {
 int device_read_all(const struct instance *i, const struct device_shown *shown, size_t n,
 		    struct device ret[WEIR_IFACES], struct err *ret_why, struct err *err);
 
-// Updates a stored element of the table with the present name and ifindex of the device. Values
-// that the kernel does not report stay unchanged.
-void device_refresh(const struct instance *i, uint32_t number, struct iface *iface);
-
 // The same for the table itself, and for the datapath, which knows interfaces by their ifindex:
 // `devices` as device_read_all() has read them. The caller holds the lock. 0 or -errno with err
 // set.
@@ -72,3 +68,10 @@ int device_sync(const struct instance *i, const struct device devices[WEIR_IFACE
 const char *device_state_name(enum device_state state);
 // Do packets pass there that Weir would drop?
 bool device_is_open(const struct device *d);
+
+// An element of the interface table, 1 … WEIR_IFACES - 1, with the name and ifindex that the device
+// has now. 0 or -errno with err set.
+int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err);
+// The number of the interface with this name in any state but IFACE_FREE; if there are several, of
+// the one whose device is here. 0: no such interface. 0 or -errno with err set.
+int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err);

@@ -16,10 +16,9 @@
 #include "ctl/base/num.h"
 #include "ctl/base/time.h"
 #include "ctl/datapath/lb_load.h"
-#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
-#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/program_load.h"
 #include "ctl/datapath/rates.h"
 #include "ctl/datapath/sets.h"
@@ -246,7 +245,7 @@ static struct program_cost cost_of(const struct policy_bpf *skel, const struct g
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
 		return (struct program_cost){0};
 	return (struct program_cost){
-		.object = (uint32_t)bpf_program__insn_cnt(parts_program(skel, program)),
+		.object = (uint32_t)bpf_program__insn_cnt(program_of(skel, program)),
 		.instructions = info.xlated_prog_len / 8,
 		.verified = info.verified_insns,
 		.jited_bytes = info.jited_prog_len,

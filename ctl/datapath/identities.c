@@ -11,8 +11,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/generation.h"
-#include "ctl/datapath/mapping.h"
-#include "ctl/datapath/percpu.h"
+#include "ctl/datapath/maps.h"
 
 #define WORDS128(high, low) ((unsigned __int128)(high) << 64 | (low))
 #define FNV_BASIS           WORDS128(0x6c62272e07bb0142ull, 0x62b821756295c58dull)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,13 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "common/overlay.h"
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/netns.h"
-#include "ctl/datapath/overlay_shards.h"
 #include "ctl/datapath/probe.h"
 
 #ifndef SO_NETNS_COOKIE
@@ -69,12 +71,15 @@ static int object_of(const struct instance *i, const struct instance_object *o)
 static int make_shards(struct instance *i, const struct instance_object *o, struct bpf_map *map,
 		       struct err *err)
 {
-	CLEANUP_FD int inner = shard_template(o->size == SIZE_SHARDS6, i->meta.cpus, err);
+	size_t cpus = i->meta.cpus;
+	CLEANUP_FD int inner =
+		mapping_make("weir_hosts",
+			     o->size == SIZE_SHARDS6 ? OVERLAY_BYTES6(cpus) : OVERLAY_BYTES4(cpus));
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = (uint32_t)inner);
 	int code;
 
 	if (inner < 0)
-		return inner;
+		return err_system(err, -inner, "cannot create a map for hosts");
 	*object_fd(i, o) = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, o->map, sizeof(uint32_t),
 					  sizeof(uint32_t), OVERLAY_SHARDS, &opts);
 	code = object_of(i, o) < 0 ? object_of(i, o) : bpf_map__reuse_fd(map, object_of(i, o));

@@ -92,7 +92,7 @@ int instance_share_maps(const struct instance *i, const struct bpf_object *obj);
 int instance_clock(const struct instance *i, struct clock *ret, struct err *err);
 
 // Elements of the interface table, 1 … WEIR_IFACES - 1, as they were written. instance_iface() in
-// instance_ifaces.h has the present name of the device. 0 or -errno with err set.
+// device.h has the present name of the device. 0 or -errno with err set.
 int instance_iface_stored(const struct instance *i, uint32_t number, struct iface *ret,
 			  struct err *err);
 // All elements in one call; element 0 is not used.

@@ -15,10 +15,9 @@
 #include "ctl/base/num.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lb_maps.h"
-#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
-#include "ctl/datapath/percpu.h"
 
 // The maps of backends have a power of two of elements, twice as many as are needed: the next
 // generation takes them over, and a new map is made only when they do not suffice.

@@ -11,9 +11,8 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/generation.h"
-#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/parts.h"
-#include "ctl/datapath/percpu.h"
 
 struct lb_maps {
 	struct generation *g;

@@ -8,7 +8,7 @@
 
 #include "common/service.h"
 #include "ctl/datapath/instance.h"
-#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/table/lb_state.h"
 
 struct lb_maps; // folder of a generation in bpffs

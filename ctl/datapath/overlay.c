@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/datapath/overlay_lines.h"
+#include "ctl/datapath/overlay_hosts.h"
 #include "ctl/datapath/overlay_nets.h"
 
 _Static_assert(TABLES == OVERLAY_TABLES, "one number of maps");

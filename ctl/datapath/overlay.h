@@ -2,7 +2,7 @@
 // The tables of the overlay; common/overlay.h has the layout.
 //
 // A command stages a change for the next epoch, commits it with one store into knobs.epoch, and
-// then gives what it staged its final form. overlay_lines.h has the hosts, overlay_nets.h the
+// then gives what it staged its final form. overlay_hosts.h has the hosts, overlay_nets.h the
 // prefixes.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "ctl/base/addr.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/datapath/overlay_table.h"
 
 // An entry of one kind that is in the maps.
 struct overlay_entry {
@@ -44,13 +45,6 @@ int overlay_read_one(const struct instance *i, const struct prefix *p,
 // time.
 int overlay_read_many(const struct instance *i, struct overlay_entry *entries, size_t n,
 		      struct err *err);
-
-// An entry that is to become active, or to end.
-struct overlay_want {
-	struct prefix prefix;
-	uint8_t kind;
-	uint64_t until; // jiffies64 or OVERLAY_FOREVER; 0: the entry ends
-};
 
 struct overlay_plan {
 	size_t added, changed, removed; // entries by kind

@@ -14,9 +14,16 @@
 
 #include "common/overlay.h"
 #include "ctl/base/addr.h"
+#include "ctl/base/vec.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/datapath/overlay_shards.h"
 
-struct overlay_lines;
+struct overlay_lines {
+	struct shards *shards;
+	const struct instance *instance;
+	bool six;
+	VEC(struct spot) moved; // MOVED: to be added to where the entry is now
+};
 
 // Nothing is mapped yet. family: 4 or 6.
 struct overlay_lines *lines_open(const struct instance *i, uint8_t family);
@@ -56,22 +63,21 @@ int lines_each(struct overlay_lines *l, uint64_t now,
 			    const struct lines_entry *entry),
 	       void *ctx, struct err *err);
 
-// An entry that changes; until 0: it ends.
-struct lines_change {
-	struct lines_key key;
-	uint64_t until;
-};
+// ---- for overlay_hosts.c ------------------------------------------------------------------------
 
-// Makes room for `more` entries beside the `present` ones, with expiries for those changes that
-// have one, while packets are looked up. 0 or -errno with err set.
-int lines_reserve(struct overlay_lines *l, size_t present, size_t more, struct err *err);
-// Stages the changes for the epoch; each differs from the present entry. Makes more room where
-// addresses collide.
-int lines_stage(struct overlay_lines *l, const struct lines_change *changes, size_t n,
-		uint64_t epoch, struct err *err);
-// Gives what was staged its final form, after the commit. Cannot fail.
-void lines_settle(struct overlay_lines *l, const struct lines_change *changes, size_t n);
+#define NO_SLOT UINT32_MAX
 
-// After a killed command: everything that is staged, committed or not, gets its final form, and
-// what was being moved is moved. Counts the entries by kind. 0 or -errno with err set.
-int lines_recover(struct overlay_lines *l, uint32_t ret_n[OVERLAY_KINDS], struct err *err);
+// A mapped shard.
+bool lines_find_mapped(const struct overlay_lines *l, const struct lines_key *key,
+		       struct spot *ret);
+// 0, -ENOENT without err, or -errno with err set.
+int lines_find(struct overlay_lines *l, const struct lines_key *key, struct spot *ret,
+	       struct err *err);
+uint64_t lines_hash(const struct overlay_lines *l, uint64_t high, uint64_t low);
+uint8_t lines_kind(uint32_t meta);
+uint32_t lines_shard_for(uint64_t hash, uint32_t shards);
+struct spot lines_spot(const struct overlay_lines *l, uint32_t shard, uint32_t line, uint32_t n);
+// The committed end of the entry; 0: it is not active.
+uint64_t lines_until_of(const struct overlay_lines *l, struct spot at, uint32_t meta,
+			bool committed);
+uint8_t lines_was_kind(uint32_t meta);

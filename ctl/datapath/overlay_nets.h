@@ -8,10 +8,14 @@
 // prefixes around the present one: before and after the change.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/datapath/overlay.h"
+#include "ctl/base/addr.h"
+#include "ctl/base/vec.h"
+#include "ctl/datapath/instance.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/overlay_table.h"
 
 // Effect of a change on the number of entries.

@@ -12,6 +12,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/datapath/maps.h"
 
 #define HEARD_MASK ((1ull << (64 - OVERLAY_SMALL_HEARD)) - 1)
 
@@ -126,22 +127,6 @@ int shard_map(struct shards *s, uint32_t n, struct err *err)
 
 // ---- making -------------------------------------------------------------------------------------
 
-static int make_inner(const char *name, size_t bytes)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-
-	return bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(uint32_t), (uint32_t)bytes, 1,
-			      &opts);
-}
-
-int shard_template(bool six, uint32_t cpus, struct err *err)
-{
-	const struct shards s = {.six = six, .cpus = cpus};
-	int fd = make_inner("weir_hosts", shard_bytes(&s));
-
-	return fd < 0 ? err_system(err, -fd, "cannot create a map for hosts") : fd;
-}
-
 // Maps that are to become elements of an array of maps.
 struct inners {
 	uint32_t number[OVERLAY_SHARDS];
@@ -157,7 +142,7 @@ static void inners_close(struct inners *i)
 
 static int inners_add(struct inners *i, uint32_t number, const char *name, size_t bytes)
 {
-	int fd = make_inner(name, bytes);
+	int fd = mapping_make(name, bytes);
 
 	if (fd < 0)
 		return fd;

@@ -46,10 +46,6 @@ int shards_make(struct shards *s, uint32_t from, uint32_t to, struct err *err);
 // Makes expiries for the shards that `needs` names and that have none.
 int shards_make_times(struct shards *s, const bool *needs, struct err *err);
 
-// A map like all shards of an instance, for the array of maps that is to have them. A descriptor,
-// or -errno with err set.
-int shard_template(bool six, uint32_t cpus, struct err *err);
-
 // Access to mapped shards. A meta has no OVERLAY_META_MORE.
 uint32_t slot_meta(const struct shards *s, struct spot at);
 void slot_set_meta(struct shards *s, struct spot at, uint32_t meta);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The two maps of prefixes of the overlay, by one interface.
+// The tables of the overlay, and the two maps of prefixes among them by one interface.
 #pragma once
 
 #include <stddef.h>
@@ -28,6 +28,13 @@ static inline uint8_t table_family(enum overlay_table t)
 {
 	return t == TABLE_HOSTS4 || t == TABLE_NETS4 ? 4 : 6;
 }
+
+// An entry that is to become active, or to end.
+struct overlay_want {
+	struct prefix prefix;
+	uint8_t kind;
+	uint64_t until; // jiffies64 or OVERLAY_FOREVER; 0: the entry ends
+};
 
 // Everything below is only for TABLE_NETS4 and TABLE_NETS6.
 

@@ -86,8 +86,7 @@ void parts_fit(const struct policy_bpf *skel, const struct instance *i)
 	}
 }
 
-// With services it is another one, which other policies need not know.
-static struct bpf_program *short_program(const struct policy_bpf *skel)
+struct bpf_program *parts_short(const struct policy_bpf *skel)
 {
 	return bpf_program__autoload(skel->progs.weir_short) ? skel->progs.weir_short
 							     : skel->progs.weir_short_balance;
@@ -96,17 +95,6 @@ static struct bpf_program *short_program(const struct policy_bpf *skel)
 bool parts_is_short(const struct policy_bpf *skel, const struct bpf_program *program)
 {
 	return program == skel->progs.weir_short || program == skel->progs.weir_short_balance;
-}
-
-struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation_program program)
-{
-	struct bpf_program *const programs[GENERATION_PROGRAMS] = {
-		[GENERATION_SHORT] = short_program(skel),
-		[GENERATION_GENERAL] = skel->progs.weir_policy,
-		[GENERATION_BALANCE] = skel->progs.weir_balance,
-	};
-
-	return programs[program];
 }
 
 void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances)
@@ -118,7 +106,7 @@ void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances)
 
 int parts_first_program(const struct policy_bpf *skel)
 {
-	int fd = bpf_program__fd(short_program(skel));
+	int fd = bpf_program__fd(parts_short(skel));
 
 	return fd >= 0 ? fd : bpf_program__fd(skel->progs.weir_policy);
 }

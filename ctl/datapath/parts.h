@@ -10,7 +10,6 @@
 #include "common/overlay.h"
 #include "common/policy.h"
 #include "ctl/base/err.h"
-#include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 #include "xdp/policy.skel.h"
 
@@ -95,7 +94,8 @@ void parts_fit(const struct policy_bpf *skel, const struct instance *i);
 // The programs to load besides the general one.
 void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances);
 bool parts_is_short(const struct policy_bpf *skel, const struct bpf_program *program);
-struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation_program program);
+// The short program. With services it is another one, of which a policy without them need not know.
+struct bpf_program *parts_short(const struct policy_bpf *skel);
 // The program that packets meet first: the short one if it is loaded.
 int parts_first_program(const struct policy_bpf *skel);
 // After the load: makes the programs reach each other. 0 or -errno.

@@ -14,6 +14,17 @@
 
 #define LOG_BYTES (16 << 20)
 
+struct bpf_program *program_of(const struct policy_bpf *skel, enum generation_program program)
+{
+	struct bpf_program *const programs[GENERATION_PROGRAMS] = {
+		[GENERATION_SHORT] = parts_short(skel),
+		[GENERATION_GENERAL] = skel->progs.weir_policy,
+		[GENERATION_BALANCE] = skel->progs.weir_balance,
+	};
+
+	return programs[program];
+}
+
 // The hint is the last line of the verifier that is not a statistic.
 static void add_log(char *log, struct err *err)
 {
@@ -34,7 +45,7 @@ static void add_log(char *log, struct err *err)
 static void set_log(const struct policy_bpf *skel, char *log, size_t size)
 {
 	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++)
-		bpf_program__set_log_buf(parts_program(skel, p), log, size);
+		bpf_program__set_log_buf(program_of(skel, p), log, size);
 }
 
 int program_load(struct policy_bpf *skel, const struct markers *markers, bool *ret_short,

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 
 #include "ctl/base/err.h"
+#include "ctl/datapath/generation.h"
 #include "ctl/datapath/markers.h"
+
+struct bpf_program *program_of(const struct policy_bpf *skel, enum generation_program program);
 
 // Loads an object of markers_open(), as markers_load(). The last words of the verifier become the
 // hint of err.

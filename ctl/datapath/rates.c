@@ -12,8 +12,8 @@
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/mapping.h"
-#include "ctl/datapath/percpu.h"
+#include "ctl/datapath/generation.h"
+#include "ctl/datapath/maps.h"
 
 #define NO_PLACE UINT32_MAX
 

@@ -11,9 +11,8 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/parts.h"
-#include "ctl/datapath/percpu.h"
 
 // A batch needs room for the longest chain of a bucket of the kernel's hash.
 #define BATCH 4096

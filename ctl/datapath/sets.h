@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "ctl/base/addr.h"
-#include "ctl/datapath/generation_about.h"
+#include "ctl/datapath/generation.h"
 
 struct set_address {
 	struct prefix prefix; // of the set's mask

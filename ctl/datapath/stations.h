@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/base/addr.h"
 #include "ctl/datapath/instance.h"
 
 // The six bytes in the order of a frame, the first in the lowest bits.
@@ -30,3 +31,8 @@ int stations_read(const struct instance *i, struct stations *ret, struct err *er
 int stations_write(const struct instance *i, const struct stations *want, struct err *err);
 // Do both have the same stations?
 bool stations_equal(const struct stations *a, const struct stations *b);
+
+// Writes these n addresses, and removes the others. Addresses without room are left out. An address
+// that is both in the old and in the new list is never missing in between. 0 or -errno with err
+// set.
+int own_write(const struct instance *i, const struct addr *addrs, size_t n, struct err *err);

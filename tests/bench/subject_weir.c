@@ -8,11 +8,11 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/control/candidate.h"
+#include "ctl/datapath/attach.h"
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/instance_create.h"
 #include "ctl/datapath/overlay.h"
-#include "ctl/datapath/root.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/subject.h"
 

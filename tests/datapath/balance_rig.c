@@ -18,9 +18,8 @@
 #include "ctl/base/vec.h"
 #include "ctl/datapath/answers.h"
 #include "ctl/datapath/generation_load.h"
-#include "ctl/datapath/own.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/parts.h"
-#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/stations.h"
 #include "ctl/datapath/test_program.h"
 

@@ -10,7 +10,7 @@
 #include "common/answer.h"
 #include "common/service.h"
 #include "ctl/control/candidate.h"
-#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/test_program.h"
 #include "tests/datapath/rig.h"
 

@@ -13,7 +13,7 @@
 #include "common/overlay.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
-#include "ctl/datapath/overlay_lines.h"
+#include "ctl/datapath/overlay_hosts.h"
 #include "ctl/datapath/overlay_shards.h"
 #include "tests/datapath/rig.h"
 

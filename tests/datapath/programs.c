@@ -13,8 +13,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/datapath/generation_load.h"
-#include "ctl/datapath/grace.h"
-#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
 #include "tests/datapath/balance_rig.h"

@@ -19,7 +19,7 @@
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/instance_create.h"
-#include "ctl/datapath/percpu.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/sharing.h"
 #include "tests/ways.h"
 

@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #include "common/overlay.h"
+#include "ctl/datapath/attach.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/overlay.h"
-#include "ctl/datapath/root.h"
 #include "tests/datapath/frame.h"
 #include "tests/datapath/suite.h"
 

@@ -17,7 +17,7 @@
 
 #include "ctl/base/num.h"
 #include "ctl/control/candidate.h"
-#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/probe.h"
 #include "tests/datapath/frame.h"
 #include "tests/reference/balancer/clock.h"

@@ -18,7 +18,7 @@
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/lb_load.h"
 #include "ctl/datapath/lb_maps.h"
-#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/maps.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/table/compile.h"
 #include "tests/reference/balancer/clock.h"
