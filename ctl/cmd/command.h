@@ -50,7 +50,6 @@ extern const struct args_option global_options[];
 // In the order of `weir help`; ended by NULL.
 extern const struct command *const commands[];
 // The title of the group that begins with this command, for people; NULL: none begins.
-const char *commands_group(const struct command *c);
 // The replacement for a command of similar tools; NULL: not known.
 const char *commands_foreign(const char *word);
 

@@ -11,7 +11,6 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/text.h"
-#include "ctl/cmd/policy_files.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/control/unchanged.h"
 

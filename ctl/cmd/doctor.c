@@ -12,8 +12,8 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/agent_problems.h"
 #include "ctl/cmd/command.h"
-#include "ctl/cmd/doctor_drivers.h"
-#include "ctl/cmd/egress_show.h"
+#include "ctl/cmd/out.h"
+#include "ctl/cmd/service_show.h"
 #include "ctl/control/fitness.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/control/pool.h"
@@ -32,6 +32,95 @@
 #include "ctl/net/link.h"
 #include "ctl/net/native.h"
 #include "ctl/net/route.h"
+
+static const char *const channels[] = {
+	[CHANNELS_ANY] = "any",
+	[CHANNELS_HALF] = "half at most",
+	[CHANNELS_COMBINED] = "combined",
+	[CHANNELS_RESERVED] = "one more per CPU",
+};
+static const char *const driver_tags[] = {
+	[TAGS_KEPT] = "kept",
+	[TAGS_REMOVED] = "removed (rxvlan)",
+	[TAGS_OF_PEER] = "removed (txvlan of the peer)",
+};
+static const char *const redirects[] = {
+	[REDIRECT_ALWAYS] = "sent",
+	[REDIRECT_PEER] = "sent if the peer has GRO or a program",
+	[REDIRECT_PROGRAM] = "sent while it has a program",
+	[REDIRECT_CPUS] = "sent while it has a program, by CPUs with a channel",
+};
+static const char *const runs[] = {
+	[RUNS_ALWAYS] = "always",
+	[RUNS_UNTIL_DOWN] = "until it goes down",
+	[RUNS_HEADROOM] = "with headroom of the backend",
+};
+
+static void set_name(struct out *o, const struct driver *d)
+{
+	CLEANUP_TEXT struct text t = {0};
+
+	text_add(&t, d->name);
+	if (d->known_as[0])
+		text_addf(&t, " (%s)", d->known_as);
+	out_cell(o, "driver", "DRIVER", text_get(&t));
+}
+
+static void set_mtu(struct out *o, const struct driver *d)
+{
+	CLEANUP_TEXT struct text t = {0};
+
+	if (d->mtu)
+		text_addf(&t, "%u", d->mtu);
+	if (d->mtu && d->buffers[0])
+		text_addf(&t, ", any from %s", d->buffers);
+	out_cell(o, "mtu", "MTU", d->mtu ? text_get(&t) : "any");
+}
+
+static void set_clashes(struct out *o, const struct driver *d)
+{
+	static const struct {
+		enum driver_clash bit;
+		const char *word;
+	} words[] = {{CLASH_LRO, "LRO"},
+		     {CLASH_HW_GRO, "HW-GRO"},
+		     {CLASH_HDS, "HDS"},
+		     {CLASH_SRIOV, "SR-IOV"}};
+	CLEANUP_TEXT struct text t = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (d->clashes & words[i].bit)
+			text_addf(&t, "%s%s", t.len ? ", " : "", words[i].word);
+	out_cell(o, "refuses_with", "REFUSES WITH", t.len ? text_get(&t) : "-");
+}
+
+// Prints the table of net/driver.h: a row or a JSON object for each driver. docs/kernels.md has the
+// same cells.
+static void show_drivers(struct out *o)
+{
+	size_t n;
+	const struct driver *list = driver_list(&n);
+
+	out_table(o, "drivers");
+	for (const struct driver *d = list; d < list + n; d++) {
+		out_row(o);
+		set_name(o, d);
+		out_cell(o, "since", "SINCE", d->since);
+		out_cell(o, "tested", "TESTED", d->tested ? "yes" : "no");
+		set_mtu(o, d);
+		out_cell(o, "above", "ABOVE",
+			 !d->mtu                     ? "-"
+			 : d->excess == DRIVER_LOSES ? "loses packets"
+						     : "refuses");
+		out_cell(o, "channels", "CHANNELS", channels[d->channels]);
+		set_clashes(o, d);
+		out_cell(o, "tags", "TAGS", driver_tags[d->tags]);
+		out_cell(o, "redirected", "REDIRECTED TO IT", redirects[d->redirect]);
+		out_cell(o, "runs", "RUNS", runs[d->runs]);
+		out_cell(o, "resets", "ATTACH RESETS", d->resets ? "yes" : "no");
+	}
+	out_table_end(o);
+}
 
 #define SAMPLE_MS 250
 
@@ -480,7 +569,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (args_has(args, "drivers")) {
 		if ((code = args_expect_words(args, 0, 0, "", err)))
 			return code;
-		doctor_drivers(ctx->out);
+		show_drivers(ctx->out);
 		return 0;
 	}
 	out_array(ctx->out, "findings");

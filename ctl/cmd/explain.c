@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ctl/base/num.h"
-#include "ctl/cmd/explain_service.h"
 #include "ctl/cmd/explain_show.h"
 #include "ctl/cmd/packet_text.h"
 #include "ctl/cmd/policy_show.h"

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Shared by the two forms of `weir explain`: the text for rules, entries and defaults.
+// Shared by the two forms of `weir explain`: the text for rules, entries, defaults and
+// services.
 #pragma once
 
+#include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/out.h"
 #include "ctl/control/explain.h"
 #include "ctl/control/explain_rules.h"
+#include "ctl/datapath/test_program.h"
 
 // "overlay block 203.0.113.0/24 from, by root 02:13, 55m left, 18,204 packets, last 2s ago".
 void explain_show_record(struct text *t, const struct store *s, const struct record *record);
@@ -23,3 +27,9 @@ void explain_warn(struct context *ctx, const struct explain *e);
 // weir explain ADDRESS.
 int explain_address(struct context *ctx, const struct explain_request *request, const char *word,
 		    struct err *err);
+
+// "service www edge.weir:9, to 10.0.0.12".
+void explain_add_service(struct text *t, const struct explain *e, const struct test_result *r);
+
+// Slot, owner, former owner, pin, and the rule that passed the packet.
+void explain_show_service(struct out *o, const struct explain *e, const struct test_result *r);

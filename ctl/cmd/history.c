@@ -8,7 +8,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
-#include "ctl/cmd/policy_files.h"
+#include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/revisions.h"
 

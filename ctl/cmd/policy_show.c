@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Prints findings and costs of policies, and reads the options of policy commands.
+// What commands about policies have in common: files, revisions, options, findings, costs.
 #include "ctl/cmd/policy_show.h"
 
 #include <stdio.h>
@@ -9,7 +9,9 @@
 #include "ctl/agent/process.h"
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
+#include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/control/policy_left.h"
 
 #define TRIAL_MS     60000
 #define TRIAL_MAX_MS (24ull * 3600 * 1000)
@@ -174,4 +176,33 @@ int policy_trial(const struct args *args, uint64_t *ret, struct err *err)
 	if (text && num_parse_time_ms(text, strlen(text), 1000, TRIAL_MAX_MS, ret))
 		return err_input(err, "--confirm '%s' is not a time of 1s to 24h", text);
 	return 0;
+}
+
+int policy_pick_revision(const char *instance, const char *named, char ret[REVISION_ID],
+			 struct err *err)
+{
+	int code;
+
+	if (named)
+		snprintf(ret, REVISION_ID, "%s", named);
+	else if ((code = revisions_current(instance, ret, err)))
+		return code;
+	return ret[0] ? 0 : err_input(err, "no accepted policy in instance '%s'", instance);
+}
+
+char *policy_path(const struct context *ctx, const struct args *args)
+{
+	return args->words.n ? mem_strdup(args->words.at[0])
+			     : mem_printf("/etc/weir/%s.weir", ctx->instance);
+}
+
+bool policy_was_left(const char *instance, const char *path)
+{
+	char revision[REVISION_ID], current[REVISION_ID];
+
+	if (!policy_left(instance, path, revision, current))
+		return false;
+	log_notice("'%s' is not applied: it is revision %s, which revision %s has replaced", path,
+		   revision, current);
+	return true;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Parts of the policy commands: prints findings and costs of a candidate, reads shared options.
+// What commands about policies have in common: files, revisions, options, findings, costs.
 #pragma once
 
+#include "ctl/base/err.h"
 #include "ctl/cmd/command.h"
 #include "ctl/control/apply.h"
+#include "ctl/control/revisions.h"
 
 #define POLICY_IFACES_MAX 63
 
@@ -34,3 +36,14 @@ int policy_dns(const struct context *ctx, const struct args *args, struct policy
 
 // --confirm[=TIME] in milliseconds; 0: no trial.
 int policy_trial(const struct args *args, uint64_t *ret, struct err *err);
+
+// The revision `named`, or the current one if NULL. ERR_INPUT if no policy was accepted.
+int policy_pick_revision(const char *instance, const char *named, char ret[REVISION_ID],
+			 struct err *err);
+
+// The first word, else /etc/weir/INSTANCE.weir, which may not exist. The caller frees it.
+char *policy_path(const struct context *ctx, const struct args *args);
+// Is the file the text of an accepted revision that is not the current one? It was rolled back, or
+// replaced by another policy, and stays so until a person applies it again. A notice then names the
+// revisions.
+bool policy_was_left(const char *instance, const char *path);

@@ -8,7 +8,6 @@
 #include "ctl/base/mem.h"
 #include "ctl/cmd/applying.h"
 #include "ctl/cmd/attaching.h"
-#include "ctl/cmd/policy_path.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/attachments.h"

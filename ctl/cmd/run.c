@@ -13,7 +13,6 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/cmd/applying.h"
-#include "ctl/cmd/policy_path.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance.h"

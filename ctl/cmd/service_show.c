@@ -1,16 +1,233 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Prints services and backends.
+// Prints services: addresses, protocols and ports, backends, devices.
 #include "ctl/cmd/service_show.h"
 
 #include <net/if.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ctl/agent/presence.h"
+#include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/base/vec.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/pool.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/policy/intervals.h"
+#include "ctl/policy/names.h"
 #include "ctl/policy/words.h"
+
+void egress_look(const char *instance, struct egress_findings *ret)
+{
+	CLEANUP_POOL struct pool f = {.lock = -1};
+	CLEANUP_EGRESSES struct egresses egresses = {0};
+
+	if (pool_open_few(instance, NULL, &f, NULL))
+		return;
+	egress_find(&f, &egresses);
+	egress_check(&egresses, false, ret);
+	egress_forget(instance, &egresses);
+}
+
+static void print_findings(struct context *ctx, const struct egress_findings *list, bool problems)
+{
+	vec_each (list, one) {
+		CLEANUP_FREE char *text = mem_printf("%s (%s)", one->text, one->mend);
+
+		if (one->problem != problems)
+			continue;
+		out_item_string(ctx->out, text);
+		if (problems)
+			log_warning("%s", text);
+		else
+			log_notice("%s", text);
+	}
+}
+
+// What a warning says of its service, "service 'web': …"; the whole of any other warning.
+static const char *without_service(const char *warning)
+{
+	const char *colon = strncmp(warning, "service '", 9) ? NULL : strstr(warning, "': ");
+
+	return colon ? colon + 3 : warning;
+}
+
+// A warning that hundreds of services share is one line.
+static void log_once(char *const *warnings, size_t n, size_t at)
+{
+	const char *text = without_service(warnings[at]);
+	size_t others = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(without_service(warnings[i]), text))
+			continue;
+		if (i < at)
+			return;
+		others += i > at;
+	}
+	if (others && text != warnings[at])
+		log_warning("%.*s and %zu %s: %s", (int)(text - warnings[at] - 2), warnings[at],
+			    others, num_plural(others, "other", "others"), text);
+	else
+		log_warning("%s", warnings[at]);
+}
+
+void egress_report(struct context *ctx, char *const *warnings, size_t n,
+		   const struct egress_findings *list)
+{
+	out_array(ctx->out, "warnings");
+	for (size_t i = 0; i < n; i++) {
+		out_item_string(ctx->out, warnings[i]);
+		log_once(warnings, n, i);
+	}
+	print_findings(ctx, list, true);
+	out_end(ctx->out);
+	out_array(ctx->out, "notices");
+	print_findings(ctx, list, false);
+	out_end(ctx->out);
+}
+
+void egress_table(struct out *o, const struct egresses *a)
+{
+	out_table(o, "devices");
+	vec_each (a, egress) {
+		out_row(o);
+		out_cell(o, "device", "DEVICE", egress->link.name);
+		out_cell(o, "carries", "CARRIES",
+			 egress->in && egress->out ? "in, out"
+			 : egress->in              ? "in"
+						   : "out");
+		out_cell(o, "mode", "MODE",
+			 !egress->in      ? ""
+			 : egress->native ? "native"
+					  : "generic");
+		if (egress->lost.known)
+			out_cell_u64(o, "lost", "LOST", egress->lost.frames);
+		else
+			out_cell(o, "lost", "LOST", "");
+		out_cell(o, "lost_counter", "COUNTER",
+			 egress->lost.frames ? egress->lost.counter : "");
+	}
+	out_table_end(o);
+}
+
+#define SHOWN 8 // items of a list in the text
+
+// A list: SHOWN items in the text, all in JSON.
+struct vip_list {
+	struct out *o;
+	struct text *line;
+	size_t n;
+};
+
+static void begin(struct vip_list *l, const char *key)
+{
+	out_array(l->o, key);
+	l->n = 0;
+}
+
+static void add(struct vip_list *l, const char *word)
+{
+	out_item_string(l->o, word);
+	if (l->n++ < SHOWN)
+		text_addf(l->line, "%s%s", l->n > 1 ? ", " : "", word);
+}
+
+static void end(struct vip_list *l)
+{
+	if (l->n > SHOWN)
+		text_addf(l->line, " and %zu more", l->n - SHOWN);
+	out_end(l->o);
+}
+
+static void add_prefix(struct vip_list *l, const struct addr *a, uint8_t len, bool in)
+{
+	struct prefix p = {.addr = *a, .len = len};
+	char word[sizeof(addr_text) + 8];
+	addr_text text;
+
+	snprintf(word, sizeof(word), "%s%s", in ? "" : "not ", prefix_format(&p, text));
+	add(l, word);
+}
+
+static void add_vips(struct vip_list *l, const struct resolved_addresses *vips)
+{
+	begin(l, "vips");
+	for (size_t n = 0; n < vips->n4; n++) {
+		struct addr a = interval_addr(vips->v4[n].addr, 4);
+
+		add_prefix(l, &a, vips->v4[n].len, vips->v4[n].in);
+	}
+	for (size_t n = 0; n < vips->n6; n++) {
+		struct addr a =
+			interval_addr((address_number)vips->v6[n].hi << 64 | vips->v6[n].lo, 6);
+
+		add_prefix(l, &a, vips->v6[n].len, vips->v6[n].in);
+	}
+	end(l);
+}
+
+static void add_protocols(struct vip_list *l, const struct resolved_bits *p)
+{
+	begin(l, "protocols");
+	for (unsigned proto = 0; proto < 256; proto++) {
+		char number[8];
+
+		snprintf(number, sizeof(number), "%u", proto);
+		if (p->bits[proto / 64] >> proto % 64 & 1)
+			add(l, names_of_proto((uint8_t)proto) ? names_of_proto((uint8_t)proto)
+							      : number);
+	}
+	end(l);
+}
+
+static void add_ports(struct vip_list *l, const struct resolved_service *s)
+{
+	begin(l, "ports");
+	if (s->any_port)
+		add(l, "any");
+	for (size_t n = 0; n < s->ports.n && !s->any_port; n++) {
+		const struct range16 *r = &s->ports.at[n];
+		char word[16];
+
+		if (r->first == r->last)
+			snprintf(word, sizeof(word), "%u", r->first);
+		else
+			snprintf(word, sizeof(word), "%u-%u", r->first, r->last);
+		add(l, word);
+	}
+	end(l);
+}
+
+static const struct resolved_service *find(const struct candidate *c, const char *name)
+{
+	for (size_t n = 0; c && n < c->resolved->n_services; n++)
+		if (!strcmp(c->resolved->services[n].name, name))
+			return &c->resolved->services[n];
+	return NULL;
+}
+
+void service_show_vips(struct out *o, const struct candidate *c, const char *service)
+{
+	const struct resolved_service *s = find(c, service);
+	CLEANUP_TEXT struct text line = {0};
+	struct vip_list l = {.o = o, .line = &line};
+
+	if (!s) {
+		out_set_string(o, "vips", NULL);
+		out_set_string(o, "protocols", NULL);
+		out_set_string(o, "ports", NULL);
+		return;
+	}
+	add_vips(&l, &c->resolved->addresses[s->vip]);
+	text_add(&line, "; ");
+	add_protocols(&l, &s->proto);
+	text_add(&line, " port ");
+	add_ports(&l, s);
+	out_line(o, "  vip:         %s", text_get(&line));
+}
 
 const char *service_mode_name(uint8_t mode)
 {

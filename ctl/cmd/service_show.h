@@ -1,11 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Services and backends as text and as JSON.
+// Services as text and as JSON: addresses, protocols and ports, backends, devices.
 #pragma once
 
 #include "ctl/base/text.h"
+#include "ctl/cmd/command.h"
 #include "ctl/cmd/out.h"
+#include "ctl/control/candidate.h"
+#include "ctl/control/egress.h"
 #include "ctl/control/health_file.h"
 #include "ctl/control/pool.h"
+
+// Lost frames are counted since then.
+#define EGRESS_SINCE "since the last weir apply or weir service --refresh"
+
+// Finds problems of the devices of the running services, and restarts the count of lost frames.
+// Without services there are no findings.
+void egress_look(const char *instance, struct egress_findings *ret);
+
+// Prints to standard error and into the arrays "warnings" and "notices". Warnings: the n of the
+// command and the problems of the devices. Notices: other findings.
+void egress_report(struct context *ctx, char *const *warnings, size_t n,
+		   const struct egress_findings *list);
+
+// One line for each device, under "devices".
+void egress_table(struct out *o, const struct egresses *a);
+
+// Sets "vips", "protocols" and "ports" and prints a line. c is from rules_load(). If it is NULL or
+// has no service of that name, the keys are null.
+void service_show_vips(struct out *o, const struct candidate *c, const char *service);
 
 const char *service_mode_name(uint8_t mode); // enum service_mode
 

@@ -7,7 +7,6 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
-#include "ctl/cmd/egress_show.h"
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/lb_running.h"
