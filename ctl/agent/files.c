@@ -19,7 +19,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
-#include "ctl/control/policy_left.h"
+#include "ctl/control/active.h"
 #include "ctl/datapath/lock.h"
 
 #define AGAIN_FIRST_MS 10000 // after a failure: a trial may end, a name may resolve

@@ -15,8 +15,8 @@
 #include "ctl/agent/watches.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/active.h"
 #include "ctl/control/feeds.h"
-#include "ctl/control/in_effect.h"
 #include "ctl/net/geo_db.h"
 
 #define AGAIN_FIRST_MS 10000 // after a failure, doubled up to

@@ -11,8 +11,8 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/control/active.h"
 #include "ctl/control/feed_lists.h"
-#include "ctl/control/in_effect.h"
 
 void agent_problems_free(struct agent_problems *p)
 {

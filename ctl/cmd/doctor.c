@@ -18,7 +18,6 @@
 #include "ctl/control/lb_running.h"
 #include "ctl/control/pool.h"
 #include "ctl/control/state_folder.h"
-#include "ctl/control/tags.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"

@@ -11,7 +11,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
-#include "ctl/control/policy_left.h"
+#include "ctl/control/active.h"
 
 #define TRIAL_MS     60000
 #define TRIAL_MAX_MS (24ull * 3600 * 1000)

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the revision of the active policy and loads its record.
+// The active policy, as the kernel and the state folder have it: its record, its interfaces, and
+// whether a policy file is its text.
 #include "ctl/control/active.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
+#include "ctl/control/candidate.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
+#include "ctl/datapath/instance.h"
 
 static int load_part(const char *instance, const char *id, enum active_part part,
 		     struct environment *e, struct revision *ret, struct err *err)
@@ -54,4 +62,107 @@ int active_broken(const struct generation_about *about, struct err *err)
 {
 	return err_stated(err, EBADMSG, "the record of revision %s does not compile",
 			  about->revision);
+}
+
+struct in_effect *in_effect_new(void)
+{
+	struct in_effect *e = mem_new(struct in_effect);
+
+	environment_replay(&e->record);
+	return e;
+}
+
+void in_effect_cleanup(struct in_effect **e)
+{
+	if (!*e)
+		return;
+	environment_free(&(*e)->record);
+	revision_free(&(*e)->revision);
+	free(*e);
+}
+
+int in_effect_find(const char *instance, struct in_effect *e, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	struct commit_state state;
+	int code = instance_open(instance, &i, err);
+
+	if (code)
+		return code;
+	if ((code = commit_read(i, &state, err)))
+		return code;
+	e->trial = state.deadline;
+	if (e->trial || !state.active)
+		return 0;
+	if ((code = generation_read_about(i, state.active, &e->about, err)))
+		return code;
+	if (!revisions_has(instance, e->about.revision))
+		e->about.revision[0] = '\0'; // `weir status` has an alarm
+	return 0;
+}
+
+int in_effect_load(const char *instance, struct in_effect *e, struct err *err)
+{
+	return revisions_load(instance, e->about.revision, &e->record, &e->revision, err);
+}
+
+// True if an interface of the policy is not in its text.
+static bool has_others(const struct candidate *c, const struct generation_about *about)
+{
+	CLEANUP_FREE struct generation_about *written = mem_new(struct generation_about);
+
+	candidate_about(c, written);
+	return written->n_ifaces != about->n_ifaces ||
+	       memcmp(written->ifaces, about->ifaces, sizeof(written->ifaces)) != 0;
+}
+
+int in_effect_ifaces(const char *instance, const char *revision,
+		     const struct generation_about *about, const char **ret, size_t *ret_n,
+		     struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+	CLEANUP(revision_free) struct revision r = {0};
+	int code = revisions_load(instance, revision, &c->environment, &r, err);
+
+	*ret_n = 0;
+	if (code)
+		return code;
+	if (candidate_resolve(c, r.path, NULL, 0))
+		return err_stated(err, EBADMSG, "the record of revision %s no longer compiles",
+				  r.id);
+	if (!has_others(c, about))
+		return 0;
+	for (; *ret_n < about->n_ifaces; ++*ret_n)
+		ret[*ret_n] = about->ifaces[*ret_n];
+	return 0;
+}
+
+#define POLICY_MAX (16u << 20)
+
+bool policy_left(const char *instance, const char *path, char ret_revision[REVISION_ID],
+		 char ret_current[REVISION_ID])
+{
+	CLEANUP_REVISIONS struct revisions list = {0};
+	CLEANUP_FREE char *text = NULL;
+	const struct revision *same = NULL; // the newest other one with this text
+	char current[REVISION_ID] = "";
+	sum_text sum;
+	size_t len;
+
+	if (revisions_current(instance, current, NULL) || !current[0] ||
+	    file_read(path, POLICY_MAX, &text, &len, NULL) || revisions_list(instance, &list, NULL))
+		return false;
+	sum_of(text, len, sum);
+	vec_each (&list, r) {
+		if (strcmp(r->sum, sum) != 0)
+			continue;
+		if (!strcmp(r->id, current))
+			return false;
+		same = same ? same : r;
+	}
+	if (!same)
+		return false;
+	snprintf(ret_revision, REVISION_ID, "%s", same->id);
+	snprintf(ret_current, REVISION_ID, "%s", current);
+	return true;
 }

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The active policy, as it was recorded when it was applied.
+// The active policy: its record, the interfaces that it was applied to, and whether the policy file
+// is its text.
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "ctl/control/candidate.h"
+#include "ctl/control/environment.h"
+#include "ctl/control/revisions.h"
+#include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 
 // How much of the record is loaded: all texts; or, for candidate_name(), list files only where the
@@ -17,3 +24,31 @@ int active_record(const struct instance *i, enum active_part part, struct candid
 		  struct generation_about *ret, struct err *err);
 // The error of a record that does not compile.
 int active_broken(const struct generation_about *about, struct err *err);
+
+struct in_effect {
+	bool trial; // one runs, and nothing else is filled in
+	struct generation_about
+		about; // its revision is "" without a policy, or without a record of it
+	struct environment record;
+	struct revision revision;
+};
+
+struct in_effect *in_effect_new(void);
+void in_effect_cleanup(struct in_effect **e);
+#define CLEANUP_IN_EFFECT CLEANUP(in_effect_cleanup)
+
+// What is in effect: `trial` and `about`. 0 or -errno with err set.
+int in_effect_find(const char *instance, struct in_effect *e, struct err *err);
+// Its record, with its files; about.revision is not "". 0 or -errno with err set.
+int in_effect_load(const char *instance, struct in_effect *e, struct err *err);
+// The interfaces that a revision has in effect, if they are not those of its text (it was applied
+// with -i); else none. They point into `about`.
+int in_effect_ifaces(const char *instance, const char *revision,
+		     const struct generation_about *about, const char **ret, size_t *ret_n,
+		     struct err *err);
+
+// Is the file the text of an accepted revision that is not the current one? It was rolled back, or
+// replaced by another policy, and stays so until a person applies it again. The files of revisions
+// are not read.
+bool policy_left(const char *instance, const char *path, char ret_revision[REVISION_ID],
+		 char ret_current[REVISION_ID]);

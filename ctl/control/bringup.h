@@ -5,10 +5,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/control/gate.h"
+#include "ctl/control/candidate.h"
+#include "ctl/control/lockout.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/generation_load.h"
+#include "ctl/datapath/instance.h"
+
+// What of that takes its time: compiled from its record, next hops asked for.
+struct restore {
+	struct candidate *candidate;
+	struct revision revision; // without id: nothing is prepared
+};
+void restore_free(struct restore *r);
+#define CLEANUP_RESTORE CLEANUP(restore_free)
 
 struct bringup {
 	struct instance *instance;

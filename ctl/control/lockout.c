@@ -1,23 +1,80 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs test packets for the connections that must survive.
+// Runs packets of the connections that must survive through test programs: that of a candidate, and
+// those of the policies that packets on a further interface would meet.
 #include "ctl/control/lockout.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/mem.h"
 #include "ctl/base/text.h"
-#include "ctl/control/login.h"
+#include "ctl/control/candidate.h"
+#include "ctl/control/frame.h"
+#include "ctl/control/revisions.h"
+#include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/datapath/reach.h"
 #include "ctl/datapath/test_program.h"
 #include "ctl/net/dns.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"
+
+#define TCP_ACK 0x10
+
+// A packet of an established connection; ports are of TCP and UDP.
+static struct resolved_packet answer(const struct addr *from, uint16_t sport, const struct addr *to,
+				     uint16_t dport, uint8_t proto)
+{
+	return (struct resolved_packet){
+		.ethertype = from->family == 4 ? 0x0800 : 0x86dd,
+		.ip = true,
+		.proto = proto,
+		.from = *from,
+		.to = *to,
+		.sport = sport,
+		.dport = dport,
+		.flags = proto == IPPROTO_TCP ? TCP_ACK : 0,
+		.ttl = 64,
+		.established = true,
+	};
+}
+
+// One of a login that is known.
+static struct resolved_packet login_packet(const struct session *s)
+{
+	return answer(&s->peer, s->peer_port, &s->local, s->local_port, IPPROTO_TCP);
+}
+
+// device: of an attach; NULL: a candidate is asked.
+static int refuse_unknown(const struct session *s, const char *device, struct err *err)
+{
+	CLEANUP_FREE char *claim =
+		device ? mem_printf("the active policy passes it on '%s'", device)
+		       : mem_strdup("the policy passes it");
+
+	if (s->remote)
+		err_refused(
+			err,
+			"cannot tell where this remote login comes from, so cannot check that %s",
+			claim);
+	else
+		err_refused(err, "cannot find your login (%s), so cannot check that %s",
+			    err_why(s->error), claim);
+	if (device)
+		err_hint(err, "weir attach %s --confirm tries it and reverts by itself", device);
+	else
+		err_hint(err, "weir apply --confirm tries the policy and reverts by itself");
+	return -EPERM;
+}
+
+// ---- a candidate --------------------------------------------------------------------------------
 
 #define IFACE_NOT_NAMED UINT32_MAX // attached, and the policy names none
 
@@ -83,21 +140,6 @@ static int passes(struct candidate *c, const struct resolved_packet *p, bool *re
 	return 0;
 }
 
-static int refuse_unknown(const struct session *s, struct err *err)
-{
-	if (s->remote)
-		err_refused(
-			err,
-			"cannot tell where this remote login comes from, so cannot check that the policy passes it");
-	else
-		err_refused(
-			err,
-			"cannot find your login (%s), so cannot check that the policy passes it",
-			err_why(s->error));
-	err_hint(err, "weir apply --confirm tries the policy and reverts by itself");
-	return -EPERM;
-}
-
 // Will the policy hold on this device? *ret: as which of its interfaces.
 static bool holds_on(const struct lockout *l, const struct link *link, uint32_t *ret)
 {
@@ -132,9 +174,9 @@ static int check_way(const struct lockout *l, const struct link *link, uint32_t 
 // Once for each interface of the policy.
 static int check_ways(const struct lockout *l, struct err *err)
 {
-	CLEANUP_LOGIN_WAYS struct login_ways ways = {0};
+	CLEANUP_SESSION_WAYS struct session_ways ways = {0};
 	uint64_t asked = 0;
-	int code = login_ways(l->options->session, &ways, err);
+	int code = session_ways(l->options->session, &ways, err);
 
 	if (code)
 		return code;
@@ -142,7 +184,8 @@ static int check_ways(const struct lockout *l, struct err *err)
 		uint32_t iface;
 		uint64_t bit;
 
-		if (!login_uses(&ways, ways.links[n].index) || !holds_on(l, &ways.links[n], &iface))
+		if (!session_uses(&ways, ways.links[n].index) ||
+		    !holds_on(l, &ways.links[n], &iface))
 			continue;
 		bit = iface_bit(iface + 1);
 		if (!(asked & bit) && (code = check_way(l, &ways.links[n], iface, err)))
@@ -155,11 +198,11 @@ static int check_ways(const struct lockout *l, struct err *err)
 static int check_session(const struct lockout *l, struct err *err)
 {
 	const struct apply_options *o = l->options;
-	enum login login = o->force ? LOGIN_NONE : login_of(o->session);
+	enum session_place login = o->force ? SESSION_NONE : session_placed(o->session);
 
-	if (login == LOGIN_UNKNOWN && !o->trial_ms)
-		return refuse_unknown(o->session, err);
-	return login == LOGIN_KNOWN ? check_ways(l, err) : 0;
+	if (login == SESSION_UNKNOWN && !o->trial_ms)
+		return refuse_unknown(o->session, NULL, err);
+	return login == SESSION_KNOWN ? check_ways(l, err) : 0;
 }
 
 static void warn(struct apply_result *ret, const char *what, const struct addr *a,
@@ -185,7 +228,7 @@ static int check_resolver(const struct lockout *l, const struct addr *server,
 		if (own->family != server->family || addr_is_loopback(own) ||
 		    addr_is_loopback(server))
 			continue;
-		p = login_answer(server, 53, own, 40000, IPPROTO_UDP);
+		p = answer(server, 53, own, 40000, IPPROTO_UDP);
 		if (!sees(l, own, &p.iface))
 			continue;
 		if ((code = passes(l->c, &p, &pass, verdict, sizeof(verdict), err)))
@@ -230,7 +273,7 @@ static int check_gateways(struct candidate *c, struct apply_result *ret, struct 
 
 		if (gateways[g].addr.family != 6)
 			continue;
-		p = login_answer(&gateways[g].addr, 0, &gateways[g].addr, 0, IPPROTO_ICMPV6);
+		p = answer(&gateways[g].addr, 0, &gateways[g].addr, 0, IPPROTO_ICMPV6);
 		p.type = 136;
 		p.ttl = 255;
 		if ((code = passes(c, &p, &pass, verdict, sizeof(verdict), err)))
@@ -258,4 +301,164 @@ int lockout_check(struct candidate *c, const struct instance *i, const struct ap
 	if ((code = check_resolvers(&l, ret, err)))
 		return code;
 	return check_gateways(c, ret, err);
+}
+
+// ---- a further interface ------------------------------------------------------------------------
+
+// One policy seen from the interface.
+struct gate_seen {
+	const struct instance *instance;
+	struct generation_about *about;
+	uint32_t generation;
+	uint8_t class; // the interface's number in the policy + 1; 0: not named, or it names none
+	bool holds;
+};
+
+static int look(const struct instance *i, uint32_t generation, const struct link *link,
+		struct gate_seen *s, struct err *err)
+{
+	struct reach reach;
+	int code = generation_read_about(i, generation, s->about, err);
+
+	if (code)
+		return code;
+	if ((code = reach_read(i, generation, &reach, err)))
+		return code;
+	s->instance = i;
+	s->generation = generation;
+	s->class = generation_class(s->about, link->name);
+	s->holds = !reach.empty && (!reach.named || s->class);
+	return 0;
+}
+
+// Words of the policy's record, which alone knows the rules' names and places.
+static bool describe_rule(const struct gate_seen *s, const struct test_result *r, char *buf,
+			  size_t size)
+{
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+	const char *names[WEIR_IFACES];
+	CLEANUP(revision_free) struct revision revision = {0};
+	bool known = s->about->revision[0] && !revisions_load(s->instance->name, s->about->revision,
+							      &c->environment, &revision, NULL);
+
+	for (uint32_t n = 0; n < s->about->n_ifaces; n++)
+		names[n] = s->about->ifaces[n];
+	known = known && !candidate_compile(c, revision.path, names, s->about->n_ifaces) &&
+		r->rule < (int32_t)c->image->n_rules;
+	if (known)
+		candidate_describe(c, r, buf, size);
+	return known;
+}
+
+static void describe(const struct gate_seen *s, const struct test_result *r, char *buf, size_t size)
+{
+	if (r->reason == REASON_DROP_BLOCK_FROM || r->reason == REASON_DROP_BLOCK_TO)
+		snprintf(buf, size, "drop (%s)", reason_text(r->reason));
+	else if (!describe_rule(s, r, buf, size))
+		snprintf(buf, size, "%s", reason_text(r->reason));
+}
+
+// Does a packet of the login pass? If not, the answer in words.
+static int ask(const struct gate_seen *s, const struct session *session, bool *ret, char *buf,
+	       size_t size, struct err *err)
+{
+	CLEANUP_GENERATION struct generation *g = NULL;
+	CLEANUP_TEST_PROGRAM struct test_program *test = NULL;
+	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
+	const struct resolved_packet packet = login_packet(session);
+	const struct policy_test question = {.iface = s->class, .live = 1, .calm = 1};
+	struct test_result result;
+	size_t length;
+	int code = generation_open(s->instance, s->generation, &g, err);
+
+	if (code)
+		return code;
+	if ((code = test_program_open(s->instance, g, &test, err)))
+		return code;
+	if ((code = frame_build(&packet, frame, &length, err)))
+		return code;
+	if ((code = test_program_run(test, frame, length, &question, &result, err)))
+		return code;
+	*ret = result.verdict == XDP_PASS;
+	if (!*ret)
+		describe(s, &result, buf, size);
+	return 0;
+}
+
+static int check_known(const struct gate_seen *s, const struct link *link, const struct gate *gate,
+		       char *ret_warning, size_t size, struct err *err)
+{
+	char verdict[512] = "";
+	addr_text peer;
+	bool pass = true;
+	int code = 0;
+
+	// Without a policy and without entries nothing can be dropped that a login sends.
+	if (s->holds || s->instance->knobs->overlay)
+		code = ask(s, gate->session, &pass, verdict, sizeof(verdict), err);
+	if (code || pass)
+		return code;
+	addr_format(&gate->session->peer, peer);
+	if (gate->trial) {
+		snprintf(ret_warning, size, "your own login from %s is now cut off on '%s': %s",
+			 peer, link->name, verdict);
+		return 0;
+	}
+	err_refused(err, "attaching to '%s' would cut off your own login from %s: %s", link->name,
+		    peer, verdict);
+	err_hint(err,
+		 "weir attach %s --confirm tries it and reverts by itself; --force attaches anyway",
+		 link->name);
+	return -EPERM;
+}
+
+static int check(const struct instance *i, uint32_t generation, const struct link *link,
+		 const struct gate *gate, char *ret_warning, size_t size, struct err *err)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct gate_seen s = {.about = about};
+	int code = look(i, generation, link, &s, err);
+
+	if (code)
+		return code;
+	if (session_placed(gate->session) == SESSION_KNOWN)
+		return check_known(&s, link, gate, ret_warning, size, err);
+	return s.holds && !gate->trial ? refuse_unknown(gate->session, link->name, err) : 0;
+}
+
+// Does the login come in here?
+static int concerns(const struct link *link, const struct gate *gate, bool *ret, struct err *err)
+{
+	CLEANUP_SESSION_WAYS struct session_ways ways = {0};
+	int code;
+
+	*ret = session_placed(gate->session) != SESSION_NONE && !gate->force;
+	if (!*ret || session_placed(gate->session) == SESSION_UNKNOWN)
+		return 0;
+	code = session_ways(gate->session, &ways, err);
+	if (code)
+		return code;
+	*ret = session_uses(&ways, link->index);
+	return 0;
+}
+
+int gate_check(const struct instance *i, const struct link *link, const struct gate *gate,
+	       char *ret_warning, size_t size, struct err *err)
+{
+	struct commit_state state;
+	uint32_t now;
+	bool concerned;
+	int code = concerns(link, gate, &concerned, err);
+
+	if (code || !concerned)
+		return code;
+	if ((code = commit_read(i, &state, err)))
+		return code;
+	now = state.in_force;
+	code = check(i, now, link, gate, ret_warning, size, err);
+	if (code)
+		return code;
+	return state.deadline && now != state.previous
+		       ? check(i, state.previous, link, gate, ret_warning, size, err)
+		       : 0;
 }

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/control/in_effect.h"
+#include "ctl/control/active.h"
 #include "ctl/control/recover.h"
 #include "ctl/control/refresh.h"
 #include "ctl/datapath/device.h"

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Compares a candidate with the active policy: the texts one by one, the rest by its sum.
+// Compares a candidate with the active policy: the texts one by one, the rest by its sum, their
+// sizes, their services.
 #include "ctl/control/unchanged.h"
 
+#include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/control/recover.h"
+#include "ctl/control/revisions.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/generation_load.h"
+#include "ctl/policy/resolve.h"
 
 static int compare_addrs(const void *a, const void *b)
 {
@@ -167,4 +173,93 @@ bool unchanged_state(const char *instance, const char *revision, const struct ca
 		snprintf(state, size,
 			 "addresses of this host, devices or Weir's programs are others now");
 	return !state[0];
+}
+
+struct policy_size policy_size(const struct resolved *r)
+{
+	struct policy_size size = {
+		.rules = r->n_rules,
+		.services = r->n_services,
+		.drops = !r->n_interfaces && r->default_drop,
+	};
+
+	for (size_t n = 0; n < r->n_interfaces; n++)
+		size.drops |= r->interfaces[n].default_drop;
+	return size;
+}
+
+enum shrink shrink_of(const struct policy_size *before, const struct policy_size *now)
+{
+	if (before->rules >= SHRINK_RULES_MIN && now->rules <= before->rules / 2)
+		return SHRINK_RULES;
+	if (before->services && !now->services)
+		return SHRINK_SERVICES;
+	return before->drops && !now->drops ? SHRINK_DROPS : SHRINK_NONE;
+}
+
+// "3 rules, the active policy 40".
+static char *describe(enum shrink lost, const struct policy_size *before,
+		      const struct policy_size *now, const char *which)
+{
+	if (lost == SHRINK_RULES)
+		return mem_printf("%zu %s, the %s policy %zu", now->rules,
+				  num_plural(now->rules, "rule", "rules"), which, before->rules);
+	if (lost == SHRINK_SERVICES)
+		return mem_printf("no service, the %s policy %zu", which, before->services);
+	return mem_printf("no 'default drop', the %s policy has one", which);
+}
+
+int shrink_refuse(const struct policy_size *before, const struct policy_size *now, const char *path,
+		  const char *which, const char *instance, struct err *err)
+{
+	enum shrink lost = shrink_of(before, now);
+	CLEANUP_FREE char *what = NULL;
+	const char *name = strrchr(path, '/');
+	bool other = strcmp(instance, "main") != 0;
+
+	if (!lost)
+		return 0;
+	what = describe(lost, before, now, which);
+	return err_refused(err, "%s has %s: 'weir %s%s%sapply %s' applies it",
+			   name ? name + 1 : path, what, other ? "-n " : "", other ? instance : "",
+			   other ? " " : "", path);
+}
+
+// A service that continues under its name does not conflict with itself.
+static int compare(struct candidate *c, const struct resolved *before)
+{
+	const struct resolved *after = c->resolved;
+	int code = 0;
+
+	for (size_t n = 0; n < after->n_services; n++)
+		for (size_t b = 0; b < before->n_services; b++) {
+			const struct resolved_service *is = &after->services[n];
+			const struct resolved_service *was = &before->services[b];
+
+			if (!strcmp(is->name, was->name) ||
+			    !resolved_services_meet(after, is, before, was))
+				continue;
+			diag_error(c->diag, is->at, "--force moves every connection to it",
+				   "service '%s' takes an address and port of the running service "
+				   "'%s'",
+				   is->name, was->name);
+			code = -EINVAL;
+		}
+	return code;
+}
+
+int vips_check(struct candidate *c, const struct instance *i, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *before = candidate_new_replay();
+	CLEANUP(revision_free) struct revision revision = {0};
+	char id[REVISION_ID] = "";
+	int code = c->lb.running ? recover_in_force(i, id, err) : 0;
+
+	if (code || !id[0] || revisions_load(i->name, id, &before->environment, &revision, NULL))
+		return code;
+	before->resolved =
+		policy_load(revision.path, &before->environment.env, NULL, 0, before->diag);
+	if (before->resolved && compare(c, before->resolved))
+		code = err_refused(err, "connections would move; nothing was changed");
+	return code;
 }

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/base/err.h"
 #include "ctl/base/sum.h"
 #include "ctl/control/candidate.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/policy/resolved.h"
 
 struct in_force {
 	uint32_t generation;
@@ -37,3 +40,34 @@ bool unchanged_record(const struct instance *i, const struct candidate *c, const
 // Where not, `state` says what is in the way.
 bool unchanged_state(const char *instance, const char *revision, const struct candidate *c,
 		     char *state, size_t size);
+
+#define SHRINK_RULES_MIN \
+	4 // of the accepted policy: with fewer rules, half of them is an edit like others
+
+struct policy_size {
+	size_t rules, services;
+	bool drops; // `default drop`, on one interface at least
+};
+
+struct policy_size policy_size(const struct resolved *r);
+
+enum shrink {
+	SHRINK_NONE,
+	SHRINK_RULES,    // half of the rules or fewer
+	SHRINK_SERVICES, // none is left
+	SHRINK_DROPS,    // no `default drop` is left
+};
+
+// What `now` has lost against `before`, the first of these.
+enum shrink shrink_of(const struct policy_size *before, const struct policy_size *now);
+
+// "main.weir has 3 rules, the active policy 40: 'weir apply /etc/weir/main.weir' applies it". path:
+// of the file;
+// which: "active" or "accepted", what `before` is of. Returns -EPERM, or 0 if nothing is lost.
+int shrink_refuse(const struct policy_size *before, const struct policy_size *now, const char *path,
+		  const char *which, const char *instance, struct err *err);
+
+// Compares with the record of the policy in force. -EINVAL with an error in c->diag for each
+// service that takes what was another's; a policy without a record cannot be compared. 0 or -errno
+// with err set.
+int vips_check(struct candidate *c, const struct instance *i, struct err *err);

@@ -6,7 +6,7 @@
 //   1. The interface must exist and be Ethernet.
 //   2. Open or make the instance. A new one gets the accepted policy and the overlay, committed,
 //      before it becomes visible. Unless our program is on the interface already, a test program
-//      finds out whether the login would be cut off there (control/gate).
+//      finds out whether the login would be cut off there (control/lockout).
 //   3. Interface table: attaching. The number goes into the table that packets read.
 //   4. If our program is on the interface already (a command was killed after 5), continue with 6.
 //   5. Attach: through libxdp if the instance shares interfaces, else held by a link, in native

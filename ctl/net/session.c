@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the operator's login from the process tree, the connections of sshd and the environment.
+// Finds the operator's login from the process tree, the connections of sshd and the environment,
+// and the interfaces where its packets arrive from its two ends.
 #include "ctl/net/session.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <net/if_arp.h>
 #include <netinet/in.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
+#include "ctl/net/route.h"
 #include "ctl/net/sockdiag.h"
 
 enum {
@@ -528,4 +531,118 @@ void session_describe(const struct session *s, char *buf, size_t size)
 		snprintf(buf, size, "%s (ssh %s)", name, addr_format(&s->peer, peer));
 	else
 		snprintf(buf, size, "%s (%s)", name, s->remote ? "remote" : "local");
+}
+
+// ---- where its packets come in ------------------------------------------------------------------
+
+enum session_place session_placed(const struct session *s)
+{
+	if (!s)
+		return SESSION_NONE;
+	if (s->peer.family)
+		return s->remote ? SESSION_KNOWN : SESSION_NONE;
+	return s->remote || s->error ? SESSION_UNKNOWN : SESSION_NONE;
+}
+
+void session_ways_free(struct session_ways *w)
+{
+	free(w->links);
+	free(w->used);
+	*w = (struct session_ways){0};
+}
+
+// Packets come in on such a device as they are: they have not been in a tunnel.
+static bool is_open(const struct link *link)
+{
+	static const char *const kinds[] = {"",     "veth",    "vlan",    "bridge", "bond",
+					    "team", "macvlan", "macvtap", "ipvlan"};
+
+	return link->type == ARPHRD_ETHER && is_one_of(link->kind, kinds, ARRAY_SIZE(kinds));
+}
+
+// An address there says nothing about the way of its packets.
+static bool is_shelf(const struct link *link)
+{
+	return link->type == ARPHRD_LOOPBACK || !strcmp(link->kind, "dummy");
+}
+
+static struct link *find(const struct session_ways *w, uint32_t ifindex, size_t *ret)
+{
+	for (size_t n = 0; n < w->n; n++)
+		if (w->links[n].index == ifindex) {
+			*ret = n;
+			return &w->links[n];
+		}
+	return NULL;
+}
+
+// The device, and what is below it.
+static void use(struct session_ways *w, uint32_t ifindex)
+{
+	size_t at;
+	const struct link *link = find(w, ifindex, &at);
+
+	if (!link) {
+		w->any = true;
+		return;
+	}
+	if (w->used[at] || is_shelf(link))
+		return;
+	w->used[at] = true;
+	w->any |= !is_open(link);
+	if (link->lower_elsewhere && strcmp(link->kind, "veth") != 0)
+		w->any = true;
+	else if (link->lower && strcmp(link->kind, "veth") != 0)
+		use(w, link->lower);
+	for (size_t n = 0; n < w->n; n++)
+		if (w->links[n].master == ifindex)
+			use(w, w->links[n].index);
+}
+
+static int use_address(struct session_ways *w, const struct addr *local, struct err *err)
+{
+	CLEANUP_FREE struct own_addr *own = NULL;
+	size_t n = 0;
+	int code = route_own_addrs(&own, &n, err);
+
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++)
+		if (!addr_compare(&own[a].addr, local))
+			use(w, own[a].ifindex);
+	return 0;
+}
+
+int session_ways(const struct session *s, struct session_ways *ret, struct err *err)
+{
+	CLEANUP_SESSION_WAYS struct session_ways w = {0};
+	struct lookup route;
+	bool some = false;
+	int failed, code = link_list(&w.links, &w.n, err);
+
+	if (code)
+		return code;
+	w.used = mem_zalloc(w.n, sizeof(*w.used));
+	failed = lookup_route(&s->peer, &route);
+	// A login from this host to itself crosses no interface.
+	if (failed || route.kind != LOOKUP_LOCAL) {
+		if (!failed && route.kind == LOOKUP_UNICAST)
+			use(&w, route.ifindex);
+		code = use_address(&w, &s->local, err);
+		for (size_t n = 0; n < w.n; n++)
+			some |= w.used[n];
+		w.any |= !some;
+	}
+	if (code)
+		return code;
+	*ret = w;
+	w = (struct session_ways){0};
+	return 0;
+}
+
+bool session_uses(const struct session_ways *w, uint32_t ifindex)
+{
+	size_t at;
+
+	return w->any || (find(w, ifindex, &at) && w->used[at]);
 }

@@ -4,9 +4,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "ctl/base/addr.h"
 #include "ctl/base/err.h"
+#include "ctl/net/link.h"
 
 struct session {
 	struct addr peer, local; // family 0: not known
@@ -39,3 +41,28 @@ void session_describe(const struct session *s, char *buf, size_t size);
 // needs CAP_SYS_PTRACE for the descriptors of an sshd. The caller frees *ret. 0; or -errno with err
 // set if a login cannot be examined: *ret then has the others.
 int session_peers(struct addr **ret, size_t *ret_n, struct err *err);
+
+enum session_place {
+	SESSION_NONE,    // at the console, or through another network namespace
+	SESSION_KNOWN,   // its connection was found
+	SESSION_UNKNOWN, // remote, or perhaps so, and its connection was not found
+};
+
+// session NULL: no session.
+enum session_place session_placed(const struct session *s);
+
+// The interfaces of this network namespace, and which of them the login may use.
+struct session_ways {
+	struct link *links;
+	bool *used; // by link
+	size_t n;
+	bool any; // it cannot be told: all of them
+};
+void session_ways_free(struct session_ways *w);
+#define CLEANUP_SESSION_WAYS CLEANUP(session_ways_free)
+
+// Of a login that is known: the device of its address and that of the route to its peer, and what
+// is below them (the device of a VLAN, the ports of a bridge or bond). What a tunnel carries comes
+// in over any. 0 or -errno with err set.
+int session_ways(const struct session *s, struct session_ways *ret, struct err *err);
+bool session_uses(const struct session_ways *w, uint32_t ifindex);

@@ -138,10 +138,10 @@ struct lb_plan_options {
 // in every slot: no backend has ever counted). Members are the same if address and port are.
 // Members that the policy drops stay as `gone` while slots or busy pins name them. Refused without
 // `force`, with an error in d at the service's place: another seed, hash, size or mode of a running
-// service. (control/vips checks for a VIP that goes to another service.) Warnings: a share that is
-// off by more than SERVICE_SHARE_WARN parts of a million; another number of pins while `pinned`,
-// not stable or on trial (the old number stays); a service without a backend that counts (the
-// current ring stays in use). 0, or -EINVAL with errors queued, also if numbers run out.
+// service. (control/unchanged checks for a VIP that goes to another service.) Warnings: a share
+// that is off by more than SERVICE_SHARE_WARN parts of a million; another number of pins while
+// `pinned`, not stable or on trial (the old number stays); a service without a backend that counts
+// (the current ring stays in use). 0, or -EINVAL with errors queued, also if numbers run out.
 int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct diag *d,
 	    struct lb_state **ret);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/shrink.h: what an agent does not take from a file on its own.
+// Unit tests of ctl/control/unchanged.h: what an agent does not take from a file on its own.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/control/shrink.h"
+#include "ctl/control/unchanged.h"
 
 static void test_what_is_lost(void **state)
 {
