@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Attaches interfaces and reports it, and takes that back after a failure.
+// The attach of interfaces for commands: with a report, and taken back after a failure.
 #include "ctl/cmd/attaching.h"
 
 #include <errno.h>

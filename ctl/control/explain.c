@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Opens a policy for questions, asks its test program, and finds the overlay entry of an answer.
+// Questions to a policy: the answer of its test program, and the overlay entry that decided.
 #include "ctl/control/explain.h"
 
 #include <errno.h>

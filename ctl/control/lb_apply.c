@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plans the services of a policy around those that run, and carries them through the switch.
+// The services of a policy on the way through the switch, planned around those that run.
 #include "ctl/control/lb_apply.h"
 
 #include <errno.h>

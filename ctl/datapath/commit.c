@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads and writes progs[] and the deadline, and removes generations that are not in use.
+// The switch: progs[], the deadline, and the removal of generations that are not in use.
 #include "ctl/datapath/commit.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Attaches programs through libxdp and the kernel, and explains their errors.
+// The attach of programs through libxdp and the kernel, with errors in words.
 #include "ctl/datapath/hook.h"
 
 #include <linux/if_link.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Searches a multiplier that keeps all interfaces apart, and fills the table that is not in use
-// with it.
+// The table of interfaces: a multiplier that keeps all of them apart, for the copy that is not in
+// use.
 //
 // A table this sparse has one (Fredman, Komlós, Szemerédi 1984).
 #include "ctl/datapath/iface_table.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Opens instances, and finds, makes, shares and pins their maps by one table.
+// Instances: opened, with maps that are found, made, shared and pinned by one table.
 #include "ctl/datapath/instance.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Builds an instance around the empty policy, and removes instances.
+// New instances, built around the empty policy, and their removal.
 #include "ctl/datapath/instance_create.h"
 
 #include <errno.h>

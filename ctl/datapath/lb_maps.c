@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads a running balancer from the pins of its generation, and writes it back under traffic.
+// A running balancer in the pins of its generation, read, and written under traffic.
 #include "ctl/datapath/lb_maps.h"
 
 #include <errno.h>

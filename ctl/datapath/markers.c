@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Replaces markers in the instructions of programs, and keeps their values in a map.
+// Replaces markers in the instructions of programs by values, which a map keeps.
 #include "ctl/datapath/markers.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plans the elements of a change of prefixes, and writes them.
+// The elements of a change of prefixes, planned and written.
 #include "ctl/datapath/overlay_nets.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Makes, publishes and maps shards; reads and writes their slots and counters.
+// The shards: made, published and mapped, with slots and counters.
 #include "ctl/datapath/overlay_shards.h"
 
 #include <errno.h>

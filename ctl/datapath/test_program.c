@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Loads the test program around the maps of the original, and runs packets through it.
+// The test program: loaded around the maps of the original, run with one packet.
 #include "ctl/datapath/test_program.h"
 
 #include <errno.h>

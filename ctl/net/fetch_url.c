@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Takes URLs apart, with libcurl's parser, and finds the proxy as libcurl does (libcurl-env(3)).
+// URLs by libcurl's parser, and the proxy that libcurl would use (libcurl-env(3)).
 #include "ctl/net/fetch_url.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Measures callbacks, and keeps the longest.
+// The time that callbacks take, and the longest of them.
 #include "ctl/net/loop.h"
 
 #include <event2/event_struct.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads list files, and reports their errors at the place of the set that names them.
+// List files and feeds, with errors at the place of the set that names them.
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Chooses how the IPv4 addresses of a side are looked up, and builds that.
+// The tables of the IPv4 addresses of a side: the kind that takes the least, and a bit for each
+// address.
 #include "ctl/table/table4.h"
 
 #include <errno.h>
