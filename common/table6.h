@@ -51,8 +51,8 @@ _Static_assert(sizeof(struct table6_wide_node) == 24, "layout");
 /* Nodes on the way to a row, one more for its cell; ctl/table/table6.c keeps the bound. */
 #define TABLE6_STEPS 28
 
-/* A host is in one of two lines, chosen by a keyed hash, at a place which follows from the hash and
- * the line's `own` factor: one compare. Row 0: a free place. A host in its second line has its bit
+/* A host is in one of two buckets, chosen by a keyed hash, in a slot given by the hash and the
+ * bucket's `own` factor: one compare. Row 0: a free slot. A host in its second bucket has its bit
  * in `elsewhere` of the first. */
 #define TABLE6_HOSTS 3
 
@@ -73,8 +73,7 @@ TABLE_INLINE __u64 table6_hash(__u64 hi, __u64 lo, __u64 seed)
 	return (h ^ h >> 32) * 0xbf58476d1ce4e5b9ull;
 }
 
-/* The two lines, of n. Each takes other bits of the hash, mostly; the place in a line takes the low
- * ones. */
+/* The two buckets, of n. They mostly use different bits of the hash; the slot uses the low bits. */
 TABLE_INLINE __u64 table6_first_line(__u64 hash, __u64 n)
 {
 	return BOUND_SCALE((__u32)(hash >> 32), n);

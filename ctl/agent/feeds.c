@@ -159,8 +159,8 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "feeds", feeds);
 }
 
-// What fails, and the lists, at once. The feeds of the policy are fetched by the part `files`,
-// which applies it again.
+// Fetches failed feeds, and lists, immediately. The part `files` fetches the feeds of the policy,
+// which it applies again.
 static int reload(struct agent *a, struct err *err)
 {
 	vec_each (&a->feeds->jobs, job)

@@ -35,7 +35,7 @@ struct files {
 	struct agent_task look, again;
 	bool wanted, offline;       // after the child that runs
 	bool reloading;             // the child that runs, or the one after it, is a reload
-	sum_text text;              // of the policy file, when it was last read; "": it was not
+	sum_text text;              // sum of the policy file, when it was last read; "": never
 	char accepted[REVISION_ID]; // when the policy was refused last
 	char first[256];            // line of the last refusal; "": not known
 	bool gone;                  // it has existed since the agent began, and does not now
@@ -51,7 +51,7 @@ const struct inputs *files_inputs(const struct agent *a)
 	return a->files ? &a->files->inputs : NULL;
 }
 
-// ---- what is watched ----------------------------------------------------------------------------
+// ---- watched paths ------------------------------------------------------------------------------
 
 static void tell_inputs(struct agent *a)
 {
@@ -211,8 +211,8 @@ static bool is_other_text(struct files *f)
 	return other;
 }
 
-// Without the file nothing is applied, and nothing is refused. What it said stays in effect. A file
-// that was named and has never existed is an error of its apply.
+// Without the file nothing is applied or refused, and its last policy stays in effect. A named file
+// that has never existed is an error of its apply.
 static bool is_absent(struct files *f)
 {
 	bool had = f->text[0], gone = had && !file_exists(f->agent->policy);
@@ -271,7 +271,7 @@ static int look(void *ctx, struct err *err)
 	return 0;
 }
 
-// What was applied before the parts began.
+// The policy that was applied before the parts started.
 static void take_start(struct files *f)
 {
 	struct agent *a = f->agent;

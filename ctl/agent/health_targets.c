@@ -14,8 +14,8 @@
 #include "ctl/net/route.h"
 
 #define VARIABLES 6
-#define VIPS_MAX  16  // of each family, which checks via path ask
-#define NEAR_MAX  256 // into a prefix, for an address that is no exception of it
+#define VIPS_MAX  16  // addresses of each family for checks via path
+#define NEAR_MAX  256 // steps into a prefix, to an address that is not excepted
 
 struct health_asked {
 	struct pattern *body; // NULL: none
@@ -29,9 +29,9 @@ struct load {
 	struct probes *probes;
 	probe_done *done;
 	struct health_targets *t;
-	struct own_addr *own; // of this host; only if one of them is a VIP
+	struct own_addr *own; // addresses of this host; only if one is a VIP
 	size_t n_own;
-	struct path_ends ends[2 * VIPS_MAX]; // of the service, if its checks go via path
+	struct path_ends ends[2 * VIPS_MAX]; // VIPs of the service, if its checks go via path
 	size_t n_ends;
 };
 
@@ -386,8 +386,8 @@ static size_t count_sources(const struct load *l)
 	return n;
 }
 
-// VIPs without a source are asked only if no other has one: the result tells that nothing can be
-// asked.
+// VIPs without a source are checked only if no other has one: the result is that the check cannot
+// be made.
 static void add_path_probes(const struct load *l, const struct resolved_service *s,
 			    const struct resolved_backend *b, struct probe_spec *spec,
 			    struct health_target *target)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Carries the packets of checks between a namespace of the agent and the backends.
 //
-// Out: a socket in the enclave (ctl/net/enclave.h) sends to the VIP; its packet comes to the agent
-// through the tun device. The source port tells which backend it is for. The element of that
-// backend in the kernel gives the headers, and a packet socket sends the frame. In: the datapath
-// gives frames of awaited flows another ethertype (common/answer.h), for which a second packet
-// socket is open; the packet in them goes into the tun device.
+// Out: a socket in the enclave (ctl/net/enclave.h) sends to the VIP; its packet reaches the agent
+// through the tun device. The source port identifies its backend. The element of that backend in
+// the kernel gives the headers, and a packet socket sends the frame. In: the datapath gives frames
+// of awaited flows another ethertype (common/answer.h), for which a second packet socket is open;
+// the packet in them goes into the tun device.
 #include "ctl/agent/path.h"
 
 #include <arpa/inet.h>
@@ -63,7 +63,7 @@ struct path_way {
 	struct flow *last; // of its checks; NULL: none yet
 };
 
-// What both directions read of a packet: addresses and ports.
+// The fields of a packet that both directions read: addresses and ports.
 struct ends {
 	uint8_t family, proto;
 	const uint8_t *source, *dest;
@@ -310,7 +310,7 @@ int path_way_new(struct path *p, const char *service, const struct addr *backend
 
 	*ret = NULL;
 	if (!m)
-		return 0; // a command has changed the policy since; it is looked at again
+		return 0; // a command has changed the policy since; it is read again
 	if ((code = take_source(p, &ends->source, err)))
 		return code;
 	*ret = mem_new(struct path_way);

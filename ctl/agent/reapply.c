@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Applies the policy in effect from its record, by `weir apply --again` in a process of its own.
 //
-// The databases of countries and autonomous systems are watched here, for the policy file, too: a
-// change of one leads to one apply, that of the policy in effect, unless only the file has places.
+// The databases of countries and autonomous systems are watched here, also for the policy file: a
+// change causes one apply, of the active policy unless only the file has countries.
 #include "ctl/agent/reapply.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ struct reapply {
 	struct watches *databases;
 	bool watching;
 	const char *changed; // last: "feeds" or "databases"
-	char *feed;          // the only one that has changed, without what is secret; else NULL
+	char *feed;          // the only one that has changed, without secrets; else NULL
 	struct agent_process *child;
 	char tried[REVISION_ID]; // in effect when the child began
 	bool stale;              // something has changed since then

@@ -306,7 +306,7 @@ static void index_lines(struct diag_source *s)
 	}
 }
 
-// Line (from 1) and column (from 1, in bytes) of a place, and where its line begins.
+// Line (from 1) and column (from 1, in bytes) of a location, and the start of its line.
 struct position {
 	unsigned line, column;
 	size_t start;

@@ -80,7 +80,7 @@ static void add_running(const char *instance, const struct presence *p, struct a
 		add_part(json_at(parts, n), to);
 }
 
-// ---- what it looks after ------------------------------------------------------------------------
+// ---- work for the agent -------------------------------------------------------------------------
 
 static bool policy_has_feeds(const char *instance)
 {

@@ -20,7 +20,7 @@ struct context {
 	bool json, pretty, color;
 	unsigned verbose;       // -v, -vv
 	bool quiet;             // -q: no result line
-	bool at_once;           // what takes two looks some time apart is left out
+	bool at_once;           // checks that need two readings some time apart are omitted
 	struct session session; // found before -N entered another namespace
 	bool session_here;      // the packets of the session pass the namespace we act in
 	const char *by;         // the author of changes, if it is the agent; NULL: the login

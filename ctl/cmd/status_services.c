@@ -194,7 +194,7 @@ static void alarm_backend(const struct services_view *v, const struct lb_member 
 		      v->service->name, pool_name(m, name));
 }
 
-// Checks tell more, but each command looks.
+// Checks are better, but every command evaluates these counters.
 static void alarm_silent(struct services_view *v, const struct lb_member *m, status_alarm *alarm,
 			 void *status)
 {

@@ -12,9 +12,9 @@
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 
-// How much of the record is loaded: all texts; or, for candidate_name(), list files only where the
-// record does not have what is in them (control/known): their addresses as well, or only what is
-// named and where.
+// How much of the record is loaded: all texts; or, for candidate_name(), list files only if the
+// record does not have their values (control/known), with their addresses or only with names and
+// locations.
 enum active_part { ACTIVE_ALL, ACTIVE_KNOWN, ACTIVE_NAMES };
 
 // Loads its files and answers into c, which is from candidate_new_replay(); then
@@ -26,9 +26,8 @@ int active_record(const struct instance *i, enum active_part part, struct candid
 int active_broken(const struct generation_about *about, struct err *err);
 
 struct in_effect {
-	bool trial; // one runs, and nothing else is filled in
-	struct generation_about
-		about; // its revision is "" without a policy, or without a record of it
+	bool trial;                    // one runs, and nothing else is filled in
+	struct generation_about about; // its revision is "" without a policy, or without its record
 	struct environment record;
 	struct revision revision;
 };
@@ -37,12 +36,12 @@ struct in_effect *in_effect_new(void);
 void in_effect_cleanup(struct in_effect **e);
 #define CLEANUP_IN_EFFECT CLEANUP(in_effect_cleanup)
 
-// What is in effect: `trial` and `about`. 0 or -errno with err set.
+// Reads what is in effect: `trial` and `about`. 0 or -errno with err set.
 int in_effect_find(const char *instance, struct in_effect *e, struct err *err);
 // Its record, with its files; about.revision is not "". 0 or -errno with err set.
 int in_effect_load(const char *instance, struct in_effect *e, struct err *err);
-// The interfaces that a revision has in effect, if they are not those of its text (it was applied
-// with -i); else none. They point into `about`.
+// The interfaces of a revision that was applied with -i, which differ from its text; else none.
+// They point into `about`.
 int in_effect_ifaces(const char *instance, const char *revision,
 		     const struct generation_about *about, const char **ret, size_t *ret_n,
 		     struct err *err);

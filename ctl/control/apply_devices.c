@@ -10,7 +10,7 @@
 #include "ctl/datapath/instance.h"
 #include "ctl/net/link.h"
 
-// Says what is there instead.
+// Names the existing alternatives.
 static int refuse_absent(const struct candidate *c, const struct resolved_interface *iface,
 			 struct err *err)
 {

@@ -57,7 +57,7 @@ struct apply_result {
 void apply_result_free(struct apply_result *r);
 #define CLEANUP_APPLY_RESULT CLEANUP(apply_result_free)
 
-// Services of the policy in force that the new one does not have.
+// Services of the active policy that the new one does not have.
 void apply_note_ended(const struct instance *i, const struct candidate *c,
 		      struct apply_result *ret);
 // Overrides that stay, which an operator may have forgotten. b NULL: no services.
@@ -70,5 +70,5 @@ void apply_note_merged(const struct instance *i, const struct candidate *c,
 void apply_note_tags(const struct instance *i, const struct candidate *c, struct apply_result *ret);
 // An interface that was attached and receives packets that the program does not see.
 void apply_note_unseen(const char *ifname, struct apply_result *ret);
-// Attached interfaces that the policy does not name: overlay entries alone apply there.
+// Attached interfaces that the policy does not name: only overlay entries apply there.
 void apply_note_entries_only(const struct instance *i, struct apply_result *ret);

@@ -12,7 +12,7 @@
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/instance.h"
 
-// What of that takes its time: compiled from its record, next hops asked for.
+// The slow part: compiles the policy from its record, and requests next hops.
 struct restore {
 	struct candidate *candidate;
 	struct revision revision; // without id: nothing is prepared
@@ -55,7 +55,7 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 // Begins a trial of interfaces: unless it is confirmed, everything passes on those that are
 // attached afterwards once trial_ms has expired. Refused while another trial runs.
 int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err);
-// Ends that trial: no interface came with it, or all are detached again.
+// Ends that trial: it attached no interface, or all are detached again.
 int bringup_end_try(struct bringup *b, struct err *err);
 // Before an instance is removed in any state: completes or reverts what interrupted commands left
 // in the state folder, as far as its maps can be read. The caller holds the lock.

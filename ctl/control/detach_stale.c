@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Detaches interfaces that came with a policy or a trial and are no longer wanted.
+// Detaches interfaces that a policy or a trial attached and that are no longer wanted.
 #include "ctl/control/detach_stale.h"
 
 #include <string.h>

@@ -152,7 +152,7 @@ void egress_free(struct egresses *a)
 	vec_free(a);
 }
 
-// ---- what is wrong with them --------------------------------------------------------------------
+// ---- problems -----------------------------------------------------------------------------------
 
 static void add(struct egress_findings *list, const struct egress *egress, bool problem, char *text,
 		char *mend)
@@ -168,7 +168,7 @@ static bool is_veth(const struct egress *egress)
 	return !strcmp(egress->link.kind, "veth");
 }
 
-// What makes the device send what is redirected to it.
+// The settings with which the device sends redirected frames.
 static char *mend_redirect(const struct egress *egress)
 {
 	const char *kind = egress->link.kind;
@@ -184,7 +184,7 @@ static char *mend_redirect(const struct egress *egress)
 		kind[0] ? " " : "", kind);
 }
 
-// What another device received, redirected to this one.
+// Frames that another device received and redirected to this one.
 static void check_redirect(const struct egress *egress, enum nexthop_xmit xmit,
 			   struct egress_findings *ret)
 {
@@ -215,9 +215,9 @@ static void check_cpus(const struct egress *egress, struct egress_findings *ret)
 		    mem_strdup(drops->mend));
 }
 
-// What goes back where it came from. A veth queues such frames at its other end, and only a program
-// there makes it look; GRO is not enough. Elsewhere only this can be seen: a device that cannot
-// even be redirected to has no program at its other end.
+// Frames sent back on the interface of arrival. A veth queues such frames at its other end, and
+// processes the queue only with a program there; GRO is not enough. From outside only one case is
+// visible: if not even redirected frames arrive, the other end has no program.
 static void check_back(const struct egress *egress, enum nexthop_xmit xmit, bool again,
 		       struct egress_findings *ret)
 {

@@ -85,7 +85,7 @@ static int find_names(void *ctx, const struct policy_question *questions, size_t
 
 	if (code)
 		return code;
-	// Of a record all names are known, so these are the packet's.
+	// All names of a record are known, so these belong to the packet.
 	for (size_t i = 0; q->below->names_may_fail && i < n; i++) {
 		if (!answers[i].error)
 			continue;
@@ -151,7 +151,7 @@ static void question_begin(struct explain_step *q, const struct policy_env *belo
 // The finding that the sentence is made of: the first in the packet, else the first of the file.
 struct explain_finding {
 	const struct explain_step *question;
-	enum diag_level worst; // what is looked for
+	enum diag_level worst; // the address to find
 	struct text text;
 	char hint[256];
 	bool in_packet;
@@ -236,7 +236,7 @@ static int compile_text(struct explain *e, const struct explain_request *request
 	return code;
 }
 
-// What would end the line of the packet and begin another statement.
+// Characters that would end the line of the packet and start another statement.
 static int check_packet(const char *packet, struct err *err)
 {
 	if (packet && strpbrk(packet, "\n\r;#{}"))
@@ -287,8 +287,8 @@ static bool has_name(const struct names *names, const char *name)
 	return false;
 }
 
-// First those of the policy as it was applied (-i may have replaced the text's), then the others of
-// the instance: those that a pattern stands for, and those that the policy does not name.
+// First the interfaces of the policy as applied (-i may have replaced the text's), then the others
+// of the instance: those that match a pattern, and those that the policy does not name.
 static void collect_names(struct explain *e, const struct generation_about *about,
 			  struct names *ret)
 {
@@ -372,7 +372,7 @@ static int open_balancer(struct explain *e, uint32_t number, struct err *err)
 	return 0;
 }
 
-// That of an empty policy is not pinned.
+// The test program of an empty policy is not pinned.
 static int open_test(struct explain *e, uint32_t number, struct err *err)
 {
 	int code = test_program_find(e->store->instance, number, &e->test, err);
@@ -479,8 +479,8 @@ const struct record *explain_overlay(const struct explain *e, const struct prefi
 	return s.found;
 }
 
-// The records that contain the ends of a packet. Pointers to those of another packet are not valid
-// afterwards.
+// The records that contain the ends of a packet. Pointers to records of another packet are then
+// invalid.
 static int load_overlay(const struct explain *e, const struct explain_ends *ends, struct err *err)
 {
 	const struct prefix prefixes[] = {
@@ -493,7 +493,7 @@ static int load_overlay(const struct explain *e, const struct explain_ends *ends
 	return store_load_covering(e->store, prefixes, ARRAY_SIZE(prefixes), err);
 }
 
-// The datapath tells the kind (for allow: from before to), the store the owner.
+// The datapath knows the kind (for allow: from before to), the store the owner.
 static const struct record *find_overlay(const struct explain *e, const struct explain_answer *a)
 {
 	struct prefix from = prefix_of(&a->ends.from, (uint8_t)addr_bits(&a->ends.from));
@@ -515,7 +515,7 @@ static const struct record *find_overlay(const struct explain *e, const struct e
 	}
 }
 
-// Of the device that this interface of the question is; 0: none, a pattern for instance.
+// Index of the device of this interface; 0: none, for a pattern for instance.
 static uint32_t device_of(const struct explain *e, uint32_t iface)
 {
 	const struct resolved *r = e->c->resolved;

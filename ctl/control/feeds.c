@@ -192,7 +192,7 @@ static uint64_t count_entries(const struct policy_url *url, const char *text, si
 	uint64_t good;
 
 	list_read(&list, text, len, &options);
-	// What its reader refuses is the reader's to tell.
+	// Its reader reports errors in the text.
 	good = list.refused || (list.bad && !url->lax) ? UINT64_MAX : list.good;
 	list_free(&list);
 	return good;

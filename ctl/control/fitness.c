@@ -17,7 +17,7 @@
 
 #define LAYERS_MAX 8 // the kernel allows as many devices above each other
 
-// On veth the offload is that of the peer.
+// On veth the offload of the peer matters.
 void tags_read(const struct link *link, struct tags *ret)
 {
 	bool veth = !strcmp(link->kind, "veth");
@@ -71,7 +71,7 @@ const struct link *tags_vlan_above(const struct link *links, size_t n, const str
 	return NULL;
 }
 
-// In generic mode the kernel adds the tag again to what is sent.
+// In generic mode the kernel adds the tag again to sent frames.
 static void add_lost(const struct tags_use *use, enum iface_mode mode, const char *vlan,
 		     struct text *t)
 {
@@ -119,7 +119,7 @@ static void check_mtu(const struct native_facts *f, const struct driver *d, stru
 {
 	bool loses = d->excess == DRIVER_LOSES;
 
-	// Some kernels report several buffers for a driver that has lost packets all the same.
+	// Some kernels report several buffers for a driver that still loses packets.
 	if (!d->mtu || f->mtu <= d->mtu || (f->buffers && d->buffers[0]) || (f->attached && !loses))
 		return;
 	add(ret, loses ? ADVICE_LOSES : ADVICE_REFUSES,
@@ -168,7 +168,7 @@ static void check_half(const struct native_facts *f, struct advices *ret)
 	uint32_t used = e->combined_max ? e->combined : e->tx;
 	uint32_t max = e->combined_max ? e->combined_max : e->tx_max;
 
-	// Of one channel, none is left for XDP.
+	// With one channel, none is left for XDP.
 	if (max == 1)
 		add(ret, ADVICE_REFUSES,
 		    mem_strdup("the device has one channel, and XDP needs a second one"),

@@ -26,7 +26,7 @@ void tags_read(const struct link *link, struct tags *ret);
 // of; NULL: no such device. Pure: links are all of the namespace.
 const struct link *tags_vlan_above(const struct link *links, size_t n, const struct link *link);
 
-// What a policy does that needs the tags.
+// Features of a policy that need the tags.
 struct tags_use {
 	bool rejects, services, matches; // matches: rules with `vlan`
 };
@@ -40,7 +40,7 @@ enum advice_kind {
 	ADVICE_IDLE,    // it accepts a program, and does not run it
 	ADVICE_FORGETS, // it runs the program until the device goes down
 	ADVICE_REFUSES, // it accepts no program
-	ADVICE_DROPS,   // it loses a part of what is redirected to the device
+	ADVICE_DROPS,   // it loses some of the frames redirected to the device
 	ADVICE_SHARES,  // CPUs share the queues from which XDP sends: slower
 };
 
@@ -54,7 +54,7 @@ struct advices {
 	size_t n, cap;
 };
 
-// What speaks against native mode on a device; pure. The caller frees *ret with fitness_free.
+// Reasons against native mode on a device; pure. The caller frees *ret with fitness_free.
 void fitness_advise(const struct native_facts *f, struct advices *ret);
 // The same of a device as it is now.
 void fitness_look(const struct link *link, struct advices *ret);

@@ -29,7 +29,7 @@ struct health {
 	bool fresh; // no check was good so far, and it got no flows before: its first check decides
 	uint32_t good;      // checks in a row, since it is not up
 	uint64_t history;   // a bit for each check, the last one is the lowest; 1: it failed
-	uint64_t since_ms;  // of the state; 0: it never changed
+	uint64_t since_ms;  // time of the last change; 0: it never changed
 	uint64_t failed_ms; // when it was up for the last time; 0: it never failed
 	uint64_t ramp_ms;   // when its ramp began; 0: it does not ramp
 };
@@ -38,7 +38,7 @@ struct health {
 bool health_result(struct health *h, const struct health_rules *r, bool good, uint64_t now_ms);
 // The link to the backend is dead, or alive again. True: the state is another one.
 bool health_link(struct health *h, const struct health_rules *r, bool dead, uint64_t now_ms);
-// What time alone changes: down after `lost`, the ramp. True: it has changed something.
+// Changes that need only time: down after `lost`, the ramp. True: something has changed.
 bool health_tick(struct health *h, const struct health_rules *r, uint64_t now_ms);
 // When health_tick has something to do after now_ms; 0: never.
 uint64_t health_due(const struct health *h, const struct health_rules *r, uint64_t now_ms);

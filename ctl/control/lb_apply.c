@@ -351,7 +351,7 @@ static bool is_changing(const struct lb_state *b, const struct lb_service *s)
 	return false;
 }
 
-// What began to change with the plan begins with the switch.
+// Slots that change by the plan start changing at the switch.
 static void restart_slots(struct lb_state *b, const struct lb_service *s, uint64_t planned,
 			  uint64_t now)
 {

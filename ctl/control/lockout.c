@@ -78,7 +78,7 @@ static int refuse_unknown(const struct session *s, const char *device, struct er
 
 #define IFACE_NOT_NAMED UINT32_MAX // attached, and the policy names none
 
-// Who asks, and what for.
+// The command and its purpose.
 struct lockout {
 	struct candidate *c;
 	const struct instance *instance;
@@ -331,7 +331,7 @@ static int look(const struct instance *i, uint32_t generation, const struct link
 	return 0;
 }
 
-// Words of the policy's record, which alone knows the rules' names and places.
+// Words of the policy's record: only the record knows names and locations of rules.
 static bool describe_rule(const struct gate_seen *s, const struct test_result *r, char *buf,
 			  size_t size)
 {

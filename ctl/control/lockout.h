@@ -23,7 +23,7 @@ struct gate {
 	const struct session
 		*session; // whose packets come through this namespace; NULL: no session's
 	bool force;       // attach whatever the answer is
-	bool trial;       // what would be cut off comes back by itself
+	bool trial;       // a login that is cut off recovers by itself
 };
 
 // Policy and overlay as they are now; during a trial the policy to come back as well. 0; or -EPERM

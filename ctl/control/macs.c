@@ -14,7 +14,7 @@
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"
 
-// What there is to know of all interfaces, by number.
+// Properties of all interfaces, by number.
 struct above {
 	struct stations stations;
 	uint64_t present; // a bit for each that is there
@@ -103,7 +103,7 @@ static void add(struct stations *s, size_t from, const struct link *link, uint32
 		vec_push(s, new);
 }
 
-// The master's address is compared first: what comes to a bridge port is mostly for the bridge.
+// The master's address is compared first: most frames on a bridge port are for the bridge.
 static void add_tower(struct stations *ret, const struct tower *t, const struct link *base,
 		      uint32_t number)
 {
@@ -124,8 +124,8 @@ static bool forwards(const struct link *link, uint8_t family)
 }
 
 // A device that forwards packets of the family: the interface, whose members may not, or one above
-// it. Whether IPv6 is forwarded, the switch for all says, and that of a device only what it tells
-// its link; so any that says yes will do.
+// it. For IPv6 the setting `all` decides, and the setting of a device only affects its own link; so
+// any one that is enabled counts.
 static uint32_t forwarder(const struct tower *t, const struct link *base, uint8_t family)
 {
 	if (forwards(base, family))
@@ -139,7 +139,7 @@ static uint32_t forwarder(const struct tower *t, const struct link *base, uint8_
 	return 0;
 }
 
-// Its routes are those of the table of its own.
+// It has a separate routing table.
 static bool is_in_vrf(const struct tower *t, const struct link *link)
 {
 	for (size_t n = 0; n < t->n; n++)
@@ -163,9 +163,9 @@ static bool is_unsure(const struct tower *t, const struct link *base)
 	return t->foreign;
 }
 
-// The kernel gives the program of a bond to its members, and netvsc that of its device to the
-// virtual function below it. On all other masters only generic mode works, where frames have come
-// up already.
+// The kernel gives the program of a bond to its members, and netvsc the program of its device to
+// the virtual function below. On all other masters only generic mode works, after the frames have
+// passed the lower device.
 static void add_members(const struct tower *t, const struct link *base, uint32_t number,
 			struct above *ret)
 {
@@ -186,7 +186,7 @@ static void add_members(const struct tower *t, const struct link *base, uint32_t
 	ret->masters += overrides_down;
 }
 
-// Of a single bond all members are, and those that are still to come.
+// If there is only one bond, all its present and future members count.
 static void forget_members(struct above *a)
 {
 	if (a->masters < 2)

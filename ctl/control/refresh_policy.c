@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers for the names of the policy in force: into the record of its revision, and into the
+// Brings answers for the names of the active policy into the record of its revision and into the
 // kernel.
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ int refresh_list_policy(const char *instance, const struct refresh_wanted *wante
 
 // ---- answers ------------------------------------------------------------------------------------
 
-// What the answers change: in the record, and in the addresses that are in force.
+// Changes by the answers: in the record, and in the active addresses.
 struct policy_change {
 	struct environment_followed *names; // of each answer
 	size_t record, in_force;
@@ -62,8 +62,8 @@ static void change_free(struct policy_change *change)
 	free(change->names);
 }
 
-// An answer without a new address needs no look at what is protected, unless one of its addresses
-// was.
+// An answer without a new address need not be compared with the protected addresses, unless one of
+// its addresses was protected.
 static bool needs_guard(const struct environment_name *name, const struct dns_answer *answer)
 {
 	struct environment_name found = {.addrs = answer->addrs, .n = answer->n};
@@ -186,7 +186,7 @@ static int apply_them(struct candidate *c, const struct apply_options *options, 
 	return code;
 }
 
-// No address in force changes: the record alone.
+// No active address changes: writes only the record.
 static int note_them(const struct apply_options *o, struct in_effect *p, struct err *err)
 {
 	CLEANUP_IN_EFFECT struct in_effect *now = in_effect_new();
@@ -199,7 +199,7 @@ static int note_them(const struct apply_options *o, struct in_effect *p, struct 
 		return code;
 	if (strcmp(now->revision.id, p->revision.id) != 0 ||
 	    now->revision.answers != p->revision.answers)
-		return 0; // another command came first; the next look sees what is left to do
+		return 0; // another command was first; the next refresh completes the work
 	return revisions_save_names(o->instance, &p->revision, &p->record, err);
 }
 

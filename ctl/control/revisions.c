@@ -202,7 +202,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// Of all files of a record. "": they cannot be listed.
+// The sum of all files of a record. "": they cannot be listed.
 static char *stamps_of(const char *folder)
 {
 	VEC(char *) names = {0};
@@ -276,8 +276,8 @@ static bool is_passing(int code)
 	       code == -EACCES;
 }
 
-// What is no revision, or a damaged one, is left out. One that cannot be read now is an error: a
-// rollback would go further back.
+// Skips other files and damaged revisions. A revision that cannot be read now is an error, because
+// a rollback would go further back.
 static int list_one(const char *instance, const char *id, struct revisions *list, struct err *err)
 {
 	CLEANUP_FREE char *folder = folder_of(instance, id);
@@ -339,7 +339,8 @@ int revisions_remove(const char *instance, bool dry_run, size_t *ret_n, struct e
 	*ret_n = list.n;
 	if (dry_run)
 		return 0;
-	// First what an attach looks at: killed after this, the command has forgotten the policy.
+	// First the file that an attach reads: if the command is killed after this, the policy is
+	// forgotten.
 	if (unlink(current) && errno != ENOENT && errno != ENOTDIR)
 		return err_system(err, errno, "cannot remove '%s'", current);
 	return file_remove_tree(folder, err);
@@ -399,7 +400,7 @@ int revisions_stage(const char *instance, const char *in_force, struct revision 
 	int code;
 
 	revisions_forget(instance,
-			 in_force); // of unconfirmed trials, and of killed commands
+			 in_force); // folders of unconfirmed trials and of killed commands
 	if ((code = next_number(instance, &r->number, err)) ||
 	    (code = draw_id(instance, r->id, err)))
 		return code;
@@ -432,8 +433,8 @@ static bool same_text(const struct revision *a, const struct revision *b)
 	return same_files(a, b) && !strcmp(a->note, b->note);
 }
 
-// Of each run of revisions with the same text the newest is kept, of the first run also one to
-// return to.
+// Keeps the newest of each run of revisions with the same text; of the first run also one to return
+// to.
 static void prune(const char *instance, const char *current)
 {
 	CLEANUP_REVISIONS struct revisions list = {0};

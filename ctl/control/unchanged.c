@@ -93,7 +93,8 @@ static bool same_record(const char *instance, const char *revision, const struct
 	return true;
 }
 
-// What packets meet: *ret_active and *ret_about of a policy with a record, while no trial runs.
+// The policy that packets meet: *ret_active and *ret_about of a policy with a record, while no
+// trial runs.
 static bool find_active(const struct instance *i, uint32_t *ret_active,
 			struct generation_about *ret_about)
 {

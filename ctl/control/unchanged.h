@@ -19,14 +19,15 @@ struct in_force {
 };
 
 // A sum of all that a policy is made of beside files and names: addresses of this host, numbers of
-// devices, and the programs. It is written into the generation when all of it is in force
-// (generation_finish), so that one whose command was cut short is never taken for whole.
+// devices, and the programs. It is written into the generation when the whole policy is in effect
+// (generation_finish), so that the generation of an interrupted command is never considered
+// complete.
 void unchanged_sum(const struct candidate *c, sum_text ret);
 
 // Compares the candidate with the policy in slot 0 and its record. `path`: of the candidate's
 // policy file.
-// fleeting: a policy that was not accepted counts as well. False as well when that cannot be told;
-// *ret is filled when true. The caller holds the lock, and no trial runs.
+// fleeting: a policy that was not accepted counts as well. Also false if that is unknown; *ret is
+// filled when true. The caller holds the lock, and no trial runs.
 bool unchanged_find(const struct instance *i, const struct candidate *c, const char *path,
 		    bool fleeting, struct in_force *ret);
 
@@ -36,13 +37,13 @@ bool unchanged_find(const struct instance *i, const struct candidate *c, const c
 bool unchanged_record(const struct instance *i, const struct candidate *c, const char *path,
 		      bool fleeting, struct revision *ret);
 
-// Is this revision what packets of the instance meet now, made of what it would be made of today?
-// Where not, `state` says what is in the way.
+// Is this revision active in the instance, with the inputs that it would have today? If not,
+// `state` has the reason.
 bool unchanged_state(const char *instance, const char *revision, const struct candidate *c,
 		     char *state, size_t size);
 
 #define SHRINK_RULES_MIN \
-	4 // of the accepted policy: with fewer rules, half of them is an edit like others
+	4 // rules of the accepted policy: with fewer, losing half is an ordinary edit
 
 struct policy_size {
 	size_t rules, services;
@@ -58,7 +59,7 @@ enum shrink {
 	SHRINK_DROPS,    // no `default drop` is left
 };
 
-// What `now` has lost against `before`, the first of these.
+// The first loss of `now` compared with `before`.
 enum shrink shrink_of(const struct policy_size *before, const struct policy_size *now);
 
 // "main.weir has 3 rules, the active policy 40: 'weir apply /etc/weir/main.weir' applies it". path:
@@ -67,7 +68,7 @@ enum shrink shrink_of(const struct policy_size *before, const struct policy_size
 int shrink_refuse(const struct policy_size *before, const struct policy_size *now, const char *path,
 		  const char *which, const char *instance, struct err *err);
 
-// Compares with the record of the policy in force. -EINVAL with an error in c->diag for each
-// service that takes what was another's; a policy without a record cannot be compared. 0 or -errno
+// Compares with the record of the active policy. -EINVAL with an error in c->diag for each service
+// that takes an address of another one; a policy without a record cannot be compared. 0 or -errno
 // with err set.
 int vips_check(struct candidate *c, const struct instance *i, struct err *err);

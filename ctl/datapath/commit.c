@@ -13,7 +13,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/maps.h"
 
-// The id of a generation's program; 0: a killed command has pinned only a part of it. A failure is
+// The ID of a generation's program; 0: a killed command has pinned only a part. A failure is
 // returned, so that the generation is not mistaken for one that is not in use.
 static int program_of(const struct instance *i, uint32_t number, uint32_t *ret, struct err *err)
 {

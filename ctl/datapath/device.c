@@ -317,8 +317,7 @@ static int refresh_table(const struct instance *i, uint32_t number, const struct
 	return instance_set_iface(i, number, iface, err);
 }
 
-// A device that had the same index in another namespace had its place in the table, and was
-// detached.
+// A device with the same index in another namespace had its element in the table, and was detached.
 static bool is_unknown(const struct instance *i, const struct device *d)
 {
 	return (d->state == DEVICE_HELD || d->state == DEVICE_MOVED) &&

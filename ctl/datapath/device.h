@@ -7,7 +7,7 @@
 // - A link has a device: that is the device. If index or program differ in this namespace, it has
 //   been moved to another one.
 // - A link has no device: the device no longer exists, and another one has its index or name.
-// - No link (libxdp): the program is looked for at the index, then on all devices, then in all
+// - No link (libxdp): the program is searched at the index, then on all devices, then in all
 //   other network namespaces that have a name or a process, as long as the program exists. Without
 //   the program, a device with the index counts, unless its name belongs to a device not in the
 //   table.

@@ -98,8 +98,7 @@ static struct rate_states states_of(struct policy_rule *rules, size_t n, enum ra
 	return states;
 }
 
-// Gives the states of a new policy the places that an old one has for them, and the others
-// NO_PLACE.
+// Gives the states of a new policy their elements of an old policy, and new states NO_PLACE.
 static void inherit(struct rate_states *fresh, const struct rate_states *old)
 {
 	size_t at = 0;
@@ -205,7 +204,7 @@ static int new_table(const struct image_rule *about, uint32_t lines, int *ret_fd
 		       : 0;
 }
 
-// The table that generation `previous` has in the place.
+// The table of generation `previous` in this element.
 static int old_table(const struct instance *i, uint32_t previous, uint32_t place, int *ret_fd,
 		     struct err *err)
 {

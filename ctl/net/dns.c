@@ -32,7 +32,7 @@ enum {
 	TRY_MS_MIN = 100,
 	TRY_MS_MAX = 2000,
 	WAIT_MS_MAX = 60 * 1000,
-	READY_MAX = 16, // sockets of one look
+	READY_MAX = 16, // sockets of one poll
 	UNFINISHED = -EINPROGRESS,
 };
 
@@ -64,7 +64,7 @@ struct dns_resolver {
 	struct hosts hosts;
 	struct dns_domains domains; // none where names are absolute
 	struct dns_answer *answers;
-	size_t n, next; // the next name to look at
+	size_t n, next; // the next name to process
 	struct dns_lookup slots[NAMES_IN_FLIGHT];
 	int64_t deadline_ms;
 };

@@ -27,10 +27,10 @@ struct dns_answer {
 	bool v4_failed, v6_failed;
 };
 
-// Fills answers[i] for names[i]; each names[i] must outlive the answers. 0 when the resolver itself
-// worked (look at each answer's error), or -errno with err set (bad server list, no library) and
-// the answers untouched. Returns at the deadline at the latest (plus 100 ms). options may be NULL.
-// A name in the hosts file has that file's addresses and no others; "localhost" is never asked for
+// Fills answers[i] for names[i]; each names[i] must outlive the answers. 0 if the resolver itself
+// worked (see each answer's error), or -errno with err set (bad server list, no library) and the
+// answers untouched. Returns at the deadline at the latest (plus 100 ms). options may be NULL. A
+// name in the hosts file has that file's addresses and no others; "localhost" is never asked for
 // (RFC 6761 section 6.3). After SERVFAIL or REFUSED from one server the others are asked.
 int dns_resolve(const char *const *names, size_t n, const struct dns_options *options,
 		struct dns_answer *answers, struct err *err);

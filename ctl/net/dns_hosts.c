@@ -25,7 +25,7 @@ static char *take_word(char **at)
 	return word;
 }
 
-// Lower case, without the final dot: so names are kept, and looked for.
+// Converts to lower case, without the final dot: names are stored and searched in this form.
 static void make_normal(char *word)
 {
 	size_t len = strlen(word);

@@ -14,7 +14,7 @@
 
 enum {
 	CHUNK_BYTES = 32 * 1024,
-	// A burst of a thousand routes fits; more than that is a reason for a full look anyway.
+	// A burst of a thousand routes fits; more than that requires a full scan anyway.
 	RECEIVE_BYTES = 1 << 20,
 };
 

@@ -65,7 +65,7 @@ static void held_cleanup(struct held_list *l)
 	vec_free(&l->of);
 }
 
-// Keeps the first failed look (errno); a process that no longer exists is not a failure.
+// Keeps the first failed lookup (errno); a process that no longer exists is not a failure.
 static void note_error(int *error, int code)
 {
 	if (code && code != ENOENT && code != ESRCH && !*error)
@@ -576,7 +576,7 @@ static struct link *find(const struct session_ways *w, uint32_t ifindex, size_t 
 	return NULL;
 }
 
-// The device, and what is below it.
+// The device and its lower devices.
 static void use(struct session_ways *w, uint32_t ifindex)
 {
 	size_t at;

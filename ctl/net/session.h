@@ -19,8 +19,8 @@ struct session {
 	// multiplexer entered from elsewhere since, mosh): worth protecting, not worth trusting.
 	// Family 0 unless peer is unknown.
 	struct addr guess;
-	// errno of the first look that failed, while peer is unknown: there may be a remote login.
-	// 0: no look failed.
+	// errno of the first failed lookup, while peer is unknown: there may be a remote login. 0:
+	// no lookup failed.
 	int error;
 };
 
@@ -51,18 +51,18 @@ enum session_place {
 // session NULL: no session.
 enum session_place session_placed(const struct session *s);
 
-// The interfaces of this network namespace, and which of them the login may use.
+// The interfaces of this network namespace, and which ones the login may use.
 struct session_ways {
 	struct link *links;
 	bool *used; // by link
 	size_t n;
-	bool any; // it cannot be told: all of them
+	bool any; // not known: all interfaces
 };
 void session_ways_free(struct session_ways *w);
 #define CLEANUP_SESSION_WAYS CLEANUP(session_ways_free)
 
-// Of a login that is known: the device of its address and that of the route to its peer, and what
-// is below them (the device of a VLAN, the ports of a bridge or bond). What a tunnel carries comes
-// in over any. 0 or -errno with err set.
+// For a known login: the device of its address, the device of the route to its peer, and their
+// lower devices (the device of a VLAN, the ports of a bridge or bond). Packets of a tunnel may
+// arrive on any. 0 or -errno with err set.
 int session_ways(const struct session *s, struct session_ways *ret, struct err *err);
 bool session_uses(const struct session_ways *w, uint32_t ifindex);

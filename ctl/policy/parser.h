@@ -40,7 +40,7 @@ bool parse_expected(struct parser *p, const char *what, const char *hint);
 // Queues an error at `at`; returns false.
 __attribute__((format(printf, 4, 5))) bool parse_fail(struct parser *p, struct diag_at at,
 						      const char *hint, const char *fmt, ...);
-// "duplicate 'log' in this rule" if *first is a place; else *first becomes the place of the token.
+// "duplicate 'log' in this rule" if *first is set; else *first becomes the location of the token.
 bool parse_once(struct parser *p, struct diag_at *first, const struct token *t, const char *where);
 // "more than MAX WHATS" when n has reached max.
 bool parse_room(struct parser *p, size_t n, size_t max, struct diag_at at, const char *what);

@@ -37,7 +37,7 @@ struct list_file {
 	const struct ast_item *item; // where it was named first
 	struct list list;            // sorted; empty when it was refused
 	bool refused;
-	uint16_t file; // of places
+	uint16_t file; // of locations
 };
 
 struct host { // a name of the policy

@@ -66,8 +66,8 @@ struct lb_service {
 	// again
 	uint8_t torn;
 	uint8_t pad[6];
-	uint64_t pushed;    // living pins pushed out, at the last look (ring_hold)
-	uint64_t pushed_at; // jiffies64 of the last look that found more
+	uint64_t pushed;    // living pins pushed out, at the last visit (ring_hold)
+	uint64_t pushed_at; // jiffies64 of the last visit that found more
 };
 _Static_assert(sizeof(struct lb_service) == 112, "layout");
 
@@ -137,11 +137,12 @@ struct lb_plan_options {
 // and slots; ring_step() changes its slots to the ring of the backends that count now (BACKEND_NONE
 // in every slot: no backend has ever counted). Members are the same if address and port are.
 // Members that the policy drops stay as `gone` while slots or busy pins name them. Refused without
-// `force`, with an error in d at the service's place: another seed, hash, size or mode of a running
-// service. (control/unchanged checks for a VIP that goes to another service.) Warnings: a share
-// that is off by more than SERVICE_SHARE_WARN parts of a million; another number of pins while
-// `pinned`, not stable or on trial (the old number stays); a service without a backend that counts
-// (the current ring stays in use). 0, or -EINVAL with errors queued, also if numbers run out.
+// `force`, with an error in d at the service's location: another seed, hash, size or mode of a
+// running service. (control/unchanged checks for a VIP that goes to another service.) Warnings: a
+// share that is off by more than SERVICE_SHARE_WARN parts of a million; another number of pins
+// while `pinned`, not stable or on trial (the old number stays); a service without a backend that
+// counts (the current ring stays in use). 0, or -EINVAL with errors queued, also if numbers run
+// out.
 int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct diag *d,
 	    struct lb_state **ret);
 
@@ -167,8 +168,8 @@ enum lb_flows {
 	LB_FLOWS_LAST, // to the owners in the last ring: no backend accepts new flows
 };
 // Which members of a service are kept: they get new flows although their checks fail. The only
-// place that decides it. A check is evidence, perhaps wrong; commands, a dead link and weight 0 are
-// not, so they always count.
+// function that decides it. A check is evidence, perhaps wrong; commands, a dead link and weight 0
+// are not, so they always count.
 // - While a backup is up, no member is kept.
 // - While another member is up, so many are kept that the share `keep` of the weight stays. Those
 //   that failed last are kept first. Backups, and members that a command or a dead link has taken

@@ -242,7 +242,7 @@ static bool is_port(enum policy_field field)
 	return field == FIELD_SPORT || field == FIELD_DPORT;
 }
 
-// Where the datapath looks for an index: ports are in network order.
+// The index in the order of the datapath: ports are in network order.
 static size_t cell_place(enum policy_field field, size_t index)
 {
 	return is_port(field) && index < POLICY_NO_PORT ? __builtin_bswap16((uint16_t)index)

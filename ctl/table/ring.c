@@ -114,7 +114,7 @@ static void take_weighted(struct shares *s, const struct ring_entry *order, size
 
 // ---- shares -------------------------------------------------------------------------------------
 
-// Greatest rest first; between equal ones the place in the order.
+// Greatest rest first; between equal ones the position in the order.
 static int by_rest(const void *a, const void *b)
 {
 	const struct share *x = *(struct share *const *)a, *y = *(struct share *const *)b;
@@ -146,8 +146,8 @@ static void divide(struct shares *s, uint32_t size)
 
 // ---- turns --------------------------------------------------------------------------------------
 
-// A turn is its time, then the place in the order: k / weight with 32 binary places keeps any two
-// different fractions apart, as weights are below 2^16.
+// A turn is its time, then the position in the order: k / weight with 32 binary places keeps any
+// two different fractions apart, as weights are below 2^16.
 #define TURN_SHARE_BITS 10
 _Static_assert(POLICY_BACKENDS <= 1u << TURN_SHARE_BITS, "a share has a place in a turn");
 _Static_assert(POLICY_RING_MAX < 1u << 17, "17 + 32 bits of time are left");

@@ -28,7 +28,7 @@ struct ring_backend {
 };
 
 struct ring_entry {
-	uint64_t hash; // says the place in the order and the permutation
+	uint64_t hash; // determines the position in the order and the permutation
 	const struct ring_backend *backend;
 };
 

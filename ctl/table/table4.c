@@ -165,8 +165,8 @@ static void one_build(const struct spans4 *s, struct tables *t, int side)
 // - For two rows, T4_BITS: 5 MB and more, but one access, or three within a /24 that has both, and
 //   one branch that the processor may guess wrong. With 100,000 prefixes that is as fast as T4_LONG
 //   for addresses inside and twice as fast outside; with a million four times as fast.
-// - Else T4_LONG: 4 MB and more, a node or two at most places. With 16 bits it would have 1 MB for
-// 100,000 prefixes, and half the speed: a look-up takes two nodes on average, and the processor
+// - Else T4_LONG: 4 MB and more, a node or two for most addresses. With 16 bits it would have 1 MB
+// for 100,000 prefixes, and half the speed: a look-up takes two nodes on average, and the processor
 // cannot predict the last one. T4_RANGES may need a table at each of 30,000 slots; the others take
 // less then.
 static struct plan4 plan_of(const struct spans4 *s)
