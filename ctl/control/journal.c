@@ -33,7 +33,7 @@ static bool take_number(const char **at, const char *end, uint64_t *ret)
 	return !num_parse_u64(from, (size_t)(*at - from), 0, UINT64_MAX, ret);
 }
 
-// The head, from its first byte to its newline: NULL, or what is wrong.
+// Parses the head, from its first byte to its newline. Returns NULL, or what is wrong.
 static const char *parse_head(const char *at, const char *end, struct journal_frame *ret,
 			      uint64_t *ret_bytes)
 {
@@ -102,7 +102,7 @@ enum journal_found journal_find(const char *text, size_t len, size_t at, struct 
 	return JOURNAL_FRAME;
 }
 
-// One line at *at, which moves past its newline. NULL, or what is wrong.
+// Visits the line at *at, which moves past its newline. Returns NULL, or what is wrong.
 static const char *visit_line(const char *text, size_t *at, size_t end, char *spare,
 			      journal_visit *visit, void *ctx)
 {
@@ -122,7 +122,7 @@ static const char *visit_line(const char *text, size_t *at, size_t end, char *sp
 const char *journal_lines(const char *text, const struct journal_frame *f, journal_visit *visit,
 			  void *ctx)
 {
-	// No line's strings take more room unquoted. The pages that are not used cost nothing.
+	// No line's strings take more room unquoted. Unused pages cost nothing.
 	CLEANUP_FREE char *spare = mem_zalloc(f->lines_end - f->lines + 1, 1);
 
 	for (size_t at = f->lines; at < f->lines_end;) {
@@ -202,7 +202,7 @@ static int old_error(struct err *err, size_t line, const char *why)
 	return err_input(err, "line %zu: %s", line, why);
 }
 
-// The last line, "end N", from its first byte.
+// Parses the last line, "end N", from its first byte.
 static const char *parse_old_end(const char *at, const char *end, size_t entries)
 {
 	uint64_t n;

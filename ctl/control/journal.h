@@ -17,14 +17,15 @@
 //   remove block from 203.0.113.7 by 0
 //   sum …
 //
-// A frame is its head, as many bytes of lines (journal_line.h) as the head says, and the checksum
-// of both. A change is one frame, so it is read whole or not at all; `epoch` is the knobs.epoch
-// that puts it in force. The clock is that of all times in the file; it is in the head after which
-// it applies. A snapshot has many small frames, so that damage costs what follows it and little of
-// what precedes it. It ends with a change: without one it was cut off.
+// A frame consists of its head, as many bytes of lines (journal_line.h) as the head announces, and
+// the checksum of both. A change is one frame, so it is read as a whole or not at all; `epoch` is
+// the knobs.epoch that makes it effective. All times in the file refer to one clock, which is in
+// the head after which it applies. A snapshot has many small frames, so that damage costs the
+// frames that follow, and little of what precedes the damage. A snapshot ends with a change;
+// without a change it was cut off.
 //
-// Text, since reading a million references takes a third of a second and an operator can look at
-// it; the form to read is `weir list --plain`.
+// The format is text, since reading a million references takes a third of a second, and an operator
+// can look at the file. `weir list --plain` prints the form to read.
 //
 // Files of version 1 had the lines of a snapshot between the head "weir-overlay 1 epoch 17" and
 // "end N".
@@ -35,13 +36,13 @@
 
 #define JOURNAL_HEAD "weir-overlay 2\n"
 
-// A stretch of the file that is applied whole.
+// A part of the file that is applied as a whole.
 struct journal_frame {
-	size_t at, end;             // offsets of its first byte and of what follows it
+	size_t at, end;             // offsets of its first byte and of the next frame
 	size_t lines, lines_end;    // offsets of its lines
-	bool part;                  // of a snapshot, and more follows; else epoch is set
-	uint64_t epoch;             // in force from this knobs.epoch on
-	struct records_clock clock; // boot "": as before
+	bool part;                  // a part of a snapshot, and more follows; else epoch is set
+	uint64_t epoch;             // effective from this knobs.epoch on
+	struct records_clock clock; // boot "": as in the previous frame
 };
 
 enum journal_found {
@@ -51,29 +52,29 @@ enum journal_found {
 	JOURNAL_DAMAGED, // it is not a frame, or its checksum differs
 };
 
-// The frame that begins at offset `at`. *why is set for damage.
+// Finds the frame at offset `at`. *why is set if it is damaged.
 enum journal_found journal_find(const char *text, size_t len, size_t at, struct journal_frame *ret,
 				const char **why);
-// The same for a text that this process has just printed: the checksum is right.
+// The same for a text that this process has just printed: the checksum is not compared.
 enum journal_found journal_find_own(const char *text, size_t len, size_t at,
 				    struct journal_frame *ret, const char **why);
 
-// Visits the lines of the frame in order, with the offset and length of each. visit returns NULL or
-// what is wrong with the line. NULL, or what was wrong.
+// Visits the lines of the frame in order, with the offset and length of each. visit returns NULL,
+// or what is wrong with the line. Returns NULL, or what was wrong.
 typedef const char *journal_visit(void *ctx, const struct journal_line *line, size_t at,
 				  size_t len);
 const char *journal_lines(const char *text, const struct journal_frame *f, journal_visit *visit,
 			  void *ctx);
 
-// Adds a frame around these lines. journal_print_part: of a snapshot.
+// Adds a frame around these lines. journal_print_part adds a part of a snapshot.
 void journal_print_part(struct text *t, const char *lines, size_t len);
 void journal_print_change(struct text *t, const char *lines, size_t len, uint64_t epoch,
 			  const struct records_clock *clock);
 
-// Is it a file of version 1? Then it is read as one frame, or refused whole (-EINVAL, ERR_INPUT
-// with the line).
+// Does the file have version 1? Then it is read as one frame, or refused as a whole (-EINVAL,
+// ERR_INPUT with the line).
 bool journal_is_old(const char *text, size_t len);
 int journal_find_old(const char *text, size_t len, struct journal_frame *ret, journal_visit *visit,
 		     void *ctx, struct err *err);
-// Of a version that a newer Weir has written?
+// Has a newer Weir written the file, with a later version?
 bool journal_is_newer(const char *text, size_t len);

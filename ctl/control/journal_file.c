@@ -13,10 +13,10 @@
 #include "ctl/control/journal_order.h"
 
 #define JOURNAL_BYTES_MAX (1u << 30)
-#define PART_BYTES        4000  // of a snapshot, roughly
+#define PART_BYTES        4000  // bytes of a part of a snapshot, roughly
 #define WINDOW_BYTES      16384 // read at once for owners
-#define GROWN_BYTES       65536 // a journal smaller than that is left alone
-#define LINE_BYTES        40    // of a reference, at least roughly
+#define GROWN_BYTES       65536 // a smaller journal is not rewritten
+#define LINE_BYTES        40    // bytes of a line of a reference, at least roughly
 #define DAMAGED_MAX       1000  // files that are kept
 #define SINCE_BYTES_MAX   (1u << 20)
 
@@ -53,12 +53,12 @@ static const char *enter_line(void *ctx, const struct journal_line *line, size_t
 	return "unknown line";
 }
 
-// What a replay has come to.
+// The result of a replay.
 struct replayed {
-	size_t end;           // of the last frame that was entered
+	size_t end;           // end of the last frame that was entered
 	uint64_t epoch;       // of the last change
-	size_t last;          // where that began
-	uint64_t before_last; // the epoch before it
+	size_t last;          // offset of the last change
+	uint64_t before_last; // epoch of the change before it
 	struct records_clock clock;
 	bool open;            // parts of a snapshot without its change
 	const char *why;      // what is wrong at `end`; NULL: nothing
@@ -100,15 +100,15 @@ static struct replayed replay(struct journal_index *index, const char *text, siz
 	}
 }
 
-// The last change was written and never came into force.
+// Is the last change pending: written, and never effective?
 static bool is_pending(const struct replayed *r, uint64_t committed)
 {
 	return committed && !r->why && !r->open && r->epoch == committed + 1 &&
 	       r->before_last == committed;
 }
 
-// Enters the changes in force: without one that is pending, and anew where the lines of a frame
-// were refused.
+// Enters the effective changes, without a pending one. If lines of a frame were refused, the replay
+// begins again and ends before that frame.
 static struct replayed replay_in_force(struct journal_file *j, const char *index_path,
 				       const char *text, size_t len, uint64_t committed)
 {
@@ -132,7 +132,7 @@ static struct replayed replay_in_force(struct journal_file *j, const char *index
 	}
 }
 
-// Half of a change that never came into force is not damage.
+// Half of a change that never became effective is not damage.
 static bool is_harmless(const struct replayed *r, uint64_t committed)
 {
 	return committed && r->epoch == committed && !r->open;
@@ -180,7 +180,7 @@ static int index_old(struct journal_file *j, const char *text, size_t len, struc
 	return 0;
 }
 
-// A file of ours that is no good is not the operator's mistake.
+// A damaged file of Weir is not an error of the operator.
 static int refuse(const struct journal_file *j, int code, struct err *err)
 {
 	if (!code)
@@ -214,7 +214,7 @@ static int index_file(struct journal_file *j, uint64_t committed, bool to_write,
 	return 0;
 }
 
-// O_NONBLOCK: a FIFO of that name is refused instead of waited for.
+// O_NONBLOCK: a FIFO with that name is refused, and the process does not wait for a writer.
 static int open_file(struct journal_file *j, bool to_write, struct err *err)
 {
 	const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
@@ -252,7 +252,7 @@ int journal_open(const char *path, const char *index_path, uint64_t committed, b
 
 // ---- owners -------------------------------------------------------------------------------------
 
-// The bytes at that offset, read with what follows them.
+// Returns the bytes at that offset, and reads the next ones with them.
 static const char *read_window(struct journal_file *j, size_t at, size_t len, struct err *err)
 {
 	size_t size = len > WINDOW_BYTES ? len : WINDOW_BYTES;
@@ -321,7 +321,7 @@ int journal_append(struct journal_file *j, const char *frame, size_t len, struct
 	if (code) {
 		err_system(err, -code, "cannot write '%s'", j->path);
 		if (!j->unwritable && ftruncate(j->fd, (off_t)j->end))
-			errno = 0; // half a frame is left, which the next command cuts off
+			errno = 0; // half a frame remains, which the next command cuts off
 		return code;
 	}
 	j->size = j->end + len;
@@ -338,7 +338,7 @@ void journal_enter(struct journal_file *j, const char *frame, size_t len)
 	journal_index_begin(j->index);
 	if (journal_find_own(frame, len, 0, &f, &why) != JOURNAL_FRAME ||
 	    journal_lines(frame, &f, enter_line, &to) || journal_stamp_of(j->fd, &stamp))
-		return; // the next command makes the index anew
+		return; // the next command makes a new index
 	j->end += len;
 	journal_index_set(j->index, f.epoch, &f.clock);
 	journal_index_end(j->index, &stamp);
@@ -379,7 +379,7 @@ static char *damaged_path(const char *path, unsigned n)
 	return n == 1 ? mem_printf("%s.damaged", path) : mem_printf("%s.damaged.%u", path, n);
 }
 
-// A second name: the file that replaces it takes only the first.
+// Adds a second name to the file: the file that replaces it takes only the first name.
 int journal_keep_damaged(const struct journal_file *j, struct err *err)
 {
 	if (!j->damage.text[0])
@@ -438,7 +438,7 @@ char *journal_print_end(struct journal_printer *p, uint64_t epoch,
 	return text_take(&p->file);
 }
 
-// The owner's line as it is, with its new number.
+// Prints the owner's line unchanged except for its new number.
 static int print_owner_again(struct journal_file *j, struct journal_printer *p, uint32_t owner,
 			     uint32_t number, struct err *err)
 {

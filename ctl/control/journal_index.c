@@ -16,10 +16,10 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/clock.h"
 
-#define LAYOUT     0x3278646e69726577ull // "weirindx" and a version: other layouts are made anew
+#define LAYOUT     0x3278646e69726577ull // "weirindx" and a version: other layouts are replaced
 #define HEAD_BYTES 4096
 #define REFS_MIN   1024
-#define REF_BYTES  48 // of a line of the journal, roughly
+#define REF_BYTES  48 // a line of the journal has about this length
 
 struct journal_index_head {
 	uint64_t layout;
@@ -28,13 +28,13 @@ struct journal_index_head {
 	struct journal_stamp stamp;
 	uint64_t epoch;
 	struct records_clock clock;
-	struct hash_key key;  // an outsider cannot choose addresses of one bucket
-	uint64_t owner_bytes; // of lines of owners that have references
+	struct hash_key key;  // outsiders cannot choose addresses of one bucket
+	uint64_t owner_bytes; // lines of owners that have references
 	uint32_t buckets_n, refs_cap, owners_cap;
 	uint32_t refs_used, refs_n, owners_n;
 	uint32_t grouped; // references whose owner has a group
 	uint32_t free;    // the first free reference
-	uint32_t hand;    // of journal_index_walk
+	uint32_t hand;    // position of journal_index_walk
 	uint32_t lengths[2][129];
 };
 _Static_assert(sizeof(struct journal_index_head) <= HEAD_BYTES, "layout");
@@ -80,15 +80,15 @@ static char *new_path(const char *path)
 	return mem_printf("%s.new", path);
 }
 
-// A file of this size, with its pages: a store into the mapping does not fail. NULL: there is no
-// room.
+// Maps a new file of this size and allocates its blocks, so that a store into the mapping does not
+// fail. NULL: the disk has no space.
 static void *map_new_file(const char *path, size_t size)
 {
 	CLEANUP_FREE char *fresh = new_path(path);
 	CLEANUP_FD int fd = -1;
 	void *at;
 
-	unlink(fresh); // it may be mapped, so it is not overwritten
+	unlink(fresh); // another process may have mapped it, so it is not overwritten
 	fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return NULL;
@@ -121,7 +121,8 @@ static uint32_t power_of_two(uint32_t n)
 	return power;
 }
 
-// Gives *x a mapping for that many; its head is set, the rest is zero, the buckets are empty.
+// Gives *x a mapping of that capacity. The head is set, all other bytes are zero, the buckets are
+// empty.
 static void map_new(struct journal_index *x, uint32_t refs_cap, uint32_t owners_cap)
 {
 	uint32_t buckets_n = power_of_two(refs_cap);
@@ -154,12 +155,11 @@ struct journal_index *journal_index_new(const char *path, size_t refs)
 	x->path = path ? mem_strdup(path) : NULL;
 	map_new(x, (uint32_t)refs, REFS_MIN);
 	if (getrandom(&x->head->key, sizeof(x->head->key), 0) != sizeof(x->head->key))
-		x->head->key.word[0] =
-			(unsigned)getpid(); // slower for who is attacked, still right
+		x->head->key.word[0] = (unsigned)getpid(); // slower during an attack, still correct
 	return x;
 }
 
-// The file of *from once more, with changes of our own. NULL: it is not there.
+// Maps the file of *from again, with private changes. NULL: the file does not exist.
 static void *map_privately(const struct journal_index *from)
 {
 	CLEANUP_FREE char *fresh = from->beside ? new_path(from->path) : NULL;
@@ -199,7 +199,7 @@ void journal_index_free(struct journal_index *x)
 {
 	if (!x)
 		return;
-	if (x->beside) { // no one finds it under that name
+	if (x->beside) { // no process looks for that name
 		CLEANUP_FREE char *fresh = new_path(x->path);
 
 		unlink(fresh);
@@ -222,7 +222,7 @@ void journal_index_remove_file(const char *path)
 	unlink(path);
 }
 
-// Is the file that is mapped one that we wrote, whole, about that journal?
+// Is the mapped file a complete index of that journal, written by this version?
 static bool is_current(const struct journal_index_head *h, size_t size,
 		       const struct journal_stamp *stamp)
 {
@@ -281,7 +281,7 @@ void journal_index_end(struct journal_index *x, const struct journal_stamp *stam
 		CLEANUP_FREE char *fresh = new_path(x->path);
 
 		if (rename(fresh, x->path))
-			unlink(fresh); // the next command makes it anew
+			unlink(fresh); // the next command makes a new one
 		x->beside = false;
 	}
 	__atomic_store_n(&x->head->finished, true, __ATOMIC_SEQ_CST);
@@ -333,7 +333,7 @@ uint32_t journal_index_next(const struct journal_index *x, const struct prefix *
 	return from_here(x, p, x->refs[ref].next);
 }
 
-// Another mapping with the same content, rehashed.
+// Moves the same content into another mapping, rehashed.
 static void grow(struct journal_index *x, uint32_t refs_cap, uint32_t owners_cap)
 {
 	struct journal_index old = *x;

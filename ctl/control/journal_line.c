@@ -16,7 +16,7 @@ static const char *const kind_names[OVERLAY_KINDS] = {
 	[OVERLAY_ALLOW_TO] = "allow to ",
 };
 
-// How many bytes of s stand for themselves between quotes.
+// Counts the bytes of s that need no escape between quotes.
 static size_t count_plain(const char *s, size_t len)
 {
 	size_t n = 0;
@@ -104,7 +104,7 @@ void journal_print_clock(struct text *t, const struct records_clock *clock)
 			  clock->boot);
 }
 
-// The rest of a line.
+// Compares the rest of a line.
 struct line_rest {
 	const char *at, *end;
 };
@@ -120,7 +120,7 @@ static bool take(struct line_rest *in, const char *text)
 	return true;
 }
 
-// The bytes before the next blank; may be empty, which no parser of words accepts.
+// Returns the bytes before the next blank. They may be empty, which no parser of words accepts.
 static const char *take_word(struct line_rest *in, size_t *ret_len)
 {
 	const char *word = in->at;
@@ -139,7 +139,7 @@ static bool take_u64(struct line_rest *in, uint64_t max, uint64_t *ret)
 	return num_parse_u64(word, len, 0, max, ret) == 0;
 }
 
-// The byte after "\x". A NUL would end the string early.
+// Parses the byte after "\x". A NUL would end the string early.
 static bool take_hex(struct line_rest *in, char *ret)
 {
 	char number[] = "0x00";
@@ -155,7 +155,7 @@ static bool take_hex(struct line_rest *in, char *ret)
 	return true;
 }
 
-// One byte of a quoted string, escapes undone.
+// Reads one byte of a quoted string and removes its escape.
 static bool take_char(struct line_rest *in, char *ret)
 {
 	if (in->at == in->end || (uint8_t)*in->at < 0x20 || *in->at == 0x7f)
@@ -171,7 +171,7 @@ static bool take_char(struct line_rest *in, char *ret)
 	return true;
 }
 
-// A word and the quoted string after it, unquoted to *spare, which moves on.
+// Reads a word and the quoted string after it, unquoted to *spare, which moves past the string.
 static bool take_string(struct line_rest *in, const char *word, char **spare, char **ret)
 {
 	char *to = *spare;
@@ -250,8 +250,8 @@ static bool take_kind(struct line_rest *in, uint8_t *ret)
 	return false;
 }
 
-// A mapped address that came from a packet or an AAAA record is IPv6 in the records and stays so,
-// although prefix_parse reads the same text as IPv4.
+// A mapped address of a packet or an AAAA record is IPv6 in the records and stays so, although
+// prefix_parse reads the same text as IPv4.
 static struct prefix mapped_again(const struct prefix *p)
 {
 	struct prefix mapped = {.addr = {.family = 6, .bytes = {[10] = 0xff, 0xff}}};

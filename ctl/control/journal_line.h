@@ -24,15 +24,15 @@ struct journal_line {
 		JOURNAL_ADD,
 		JOURNAL_REMOVE,
 	} what;
-	uint32_t number;      // of the owner
-	struct owner owner;   // of JOURNAL_OWNER; its strings are in the caller's `spare`
-	struct prefix prefix; // of the others
+	uint32_t number;      // number of the owner
+	struct owner owner;   // only JOURNAL_OWNER; its strings are in the caller's `spare`
+	struct prefix prefix; // only the other kinds
 	uint8_t kind;
-	uint64_t until_s; // of JOURNAL_ADD
+	uint64_t until_s; // only JOURNAL_ADD
 };
 
 // Parses a line without its newline. spare has room for `len` bytes, or is NULL where owners are
-// not expected. NULL, or what is wrong.
+// not expected. Returns NULL, or what is wrong.
 const char *journal_line_parse(const char *line, size_t len, char *spare, struct journal_line *ret);
 
 void journal_print_owner(struct text *t, uint32_t number, const struct owner *owner);
@@ -40,8 +40,9 @@ void journal_print_add(struct text *t, const struct prefix *p, uint8_t kind, uin
 		       uint64_t until_s);
 void journal_print_remove(struct text *t, const struct prefix *p, uint8_t kind, uint32_t owner);
 
-// The clock in the head of a frame: " wall 1790000400 up 86400 boot 8f0c2b6e-…"; nothing when it is
-// not known.
+// Prints the clock in the head of a frame: " wall 1790000400 up 86400 boot 8f0c2b6e-…"; nothing if
+// the clock is not known.
 void journal_print_clock(struct text *t, const struct records_clock *clock);
-// The rest of a head, from *at: absent is fine and leaves *ret alone. NULL, or what is wrong.
+// Parses the rest of a head, from *at. The clock may be absent: then *ret is not changed. Returns
+// NULL, or what is wrong.
 const char *journal_parse_clock(const char **at, const char *end, struct records_clock *ret);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Takes the references that are out of order out of a walk, sorts them and merges them with the
-// others. How to tell them apart: Ernerfeldt's drop-merge sort, with a window that grows.
+// Separates the references that are out of order in a walk, sorts them and merges them with the
+// others. They are recognised as in Ernerfeldt's drop-merge sort, with a window that grows.
 #include "ctl/control/journal_order.h"
 
 #include <endian.h>
@@ -9,8 +9,8 @@
 
 #include "ctl/base/vec.h"
 
-// The first bytes of a prefix as one number, which decides most comparisons, and in memory in
-// order.
+// The first bytes of a prefix as one number. It decides most comparisons, which then read only the
+// array of keys.
 struct sort_key {
 	uint64_t head;
 	uint32_t ref;
@@ -75,7 +75,8 @@ struct parted {
 	size_t row; // references that went to `rest` one after the other
 };
 
-// Would fewer have to leave `sorted` for this one than were kept out of it?
+// Would fewer references have to leave `sorted` for this one than were kept out because of their
+// last?
 static bool outweighs(const struct journal_index *x, const struct parted *p, uint32_t ref)
 {
 	return p->sorted.n < p->row || !is_after(x, p->sorted.at[p->sorted.n - p->row], ref);

@@ -62,7 +62,7 @@ static struct records_clock clock_of(const struct clock *c)
 
 // ---- what a killed command has left -------------------------------------------------------------
 
-// Is the file that takes the place of `path` whole, and of the epoch of the maps?
+// Is the file that replaces `path` complete, and does it have the epoch of the maps?
 static bool is_of_maps(const char *fresh, uint64_t epoch)
 {
 	CLEANUP_JOURNAL struct journal_file j = {.fd = -1};
@@ -81,7 +81,7 @@ static int recover_file(const struct instance *i, const char *path, struct err *
 	journal_index_remove_file(index);
 	if (is_of_maps(fresh, i->knobs->epoch))
 		return file_commit(path, err);
-	unlink(fresh); // of a command that did not get as far as the maps
+	unlink(fresh); // left by a command that did not reach the maps
 	return 0;
 }
 
@@ -119,8 +119,8 @@ static bool has_entry(const struct overlay_entries *entries, const struct record
 	return false;
 }
 
-// The kernel decides: records of what it does not have any more are not true. Members of a group
-// have its entry.
+// The kernel decides: drops the records whose entry the kernel no longer has. Members of a group
+// have the entry of their group.
 static void drop_lost(struct store *b, const struct overlay_entries *entries)
 {
 	CLEANUP_FREE bool *lost = mem_zalloc(b->records.list.n, sizeof(bool));
@@ -148,8 +148,8 @@ static uint32_t finder(struct store *b)
 			     });
 }
 
-// The references of an entry from *r on, which ends at until_s: no reference ends later. Returns
-// when the last one ends.
+// Shortens the references of an entry, from *r on, to until_s, the end of the entry. Returns when
+// the last reference ends.
 static uint64_t end_by(struct record_list *list, size_t *r, const struct overlay_entry *entry,
 		       uint64_t until_s)
 {
@@ -167,9 +167,9 @@ static uint64_t end_by(struct record_list *list, size_t *r, const struct overlay
 	return last_s;
 }
 
-// An entry in force without a record, or longer than its records, gets one, so that it can be
-// listed and unblocked: the file was lost, or it is older than the maps because a --volatile
-// command could not write it, whose entries stay fleeting.
+// An effective entry that has no record, or that ends later than its records, gets a record, so
+// that it can be listed and unblocked. Either the file was lost, or it is older than the maps
+// because a --volatile command could not write it. Entries of such a command stay fleeting.
 static void adopt_found(struct store *b, const struct overlay_entries *entries)
 {
 	CLEANUP_VEC VEC(struct reference) references = {0};
@@ -201,7 +201,7 @@ static void adopt_found(struct store *b, const struct overlay_entries *entries)
 	}
 }
 
-// The kernel's clock decides, the wall clock may be a second late.
+// The kernel's clock decides, since the wall clock may be a second late.
 static void drop_expired(const struct store *b, struct overlay_entries *entries)
 {
 	size_t kept = 0;
@@ -228,8 +228,8 @@ static int reconcile(struct store *b, struct err *err)
 
 // ---- opening ------------------------------------------------------------------------------------
 
-// Loads and compares all if the journal is not that of the maps, or its times are not those of the
-// clock.
+// Loads and compares all records if the journal does not match the maps, or if the clock was set
+// since its times were written.
 static int compare(struct store *b, struct err *err)
 {
 	const struct journal_file *j = &b->journal;
@@ -263,7 +263,7 @@ static int open_journal(struct store *b, const char *path, struct err *err)
 	return code;
 }
 
-// A reader completes nothing: it reads the file that the next writer will take.
+// A reader completes no interrupted commit: it reads the file that the next writer will use.
 static int open_right_journal(struct store *b, struct err *err)
 {
 	CLEANUP_FREE char *fresh = b->to_write ? NULL : new_path(b->path);
@@ -382,7 +382,7 @@ static int make_state_folder(const struct store *b, struct err *err)
 	return file_mkdirs(folder, 0700, err);
 }
 
-// All records as a new file, which takes the place of the old one after the maps have changed.
+// Writes all records into a new file, which replaces the old one after the maps have changed.
 static int write_beside(struct store *b, uint64_t epoch, struct err *err)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -410,12 +410,13 @@ static int append(struct store *b, const char *lines, size_t len, uint64_t epoch
 	return journal_append(&b->journal, *ret_frame, *ret_len, err);
 }
 
-// The new file takes its place.
+// Replaces the journal by the new file.
 static int replace_file(struct store *b, struct err *err)
 {
 	int code;
 
-	journal_index_remove_file(b->journal.index_path); // it may look like one of the new file
+	journal_index_remove_file(
+		b->journal.index_path); // it may look like an index of the new file
 	code = file_commit(b->path, err);
 	journal_close(&b->journal);
 	if (code)
@@ -425,7 +426,7 @@ static int replace_file(struct store *b, struct err *err)
 	return 0;
 }
 
-// Best effort: the journal says the same.
+// Best effort: the journal has the same content.
 static void write_snapshot(struct journal_file *j, const char *path)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -446,7 +447,7 @@ static void shrink(struct store *b)
 		journal_close(&b->journal);
 }
 
-// Loads expired references, so that the commit removes them: all, or some more than there are
+// Loads expired references, so that the commit removes them: all, or a few more than the commit has
 // changes.
 static int load_expired(struct store *b, bool all, struct err *err)
 {
@@ -474,7 +475,7 @@ static int stage(struct store *b, struct overlay_plan *ret, struct err *err)
 	return overlay_stage(b->instance, want, n, ret, err);
 }
 
-// Expired entries that no command has met yet may take the room.
+// Makes room if the maps are full: expired entries that no command has met yet may occupy it.
 static int stage_or_make_room(struct store *b, struct overlay_plan *ret, struct err *err)
 {
 	int code = stage(b, ret, err);
@@ -487,7 +488,7 @@ static int stage_or_make_room(struct store *b, struct overlay_plan *ret, struct 
 	return stage(b, ret, err);
 }
 
-// In force: enters the change into the index, or puts the new file in its place.
+// The commit is effective: enters the change into the index, or moves the new file into place.
 static int settle(struct store *b, const char *frame, size_t len, struct err *err)
 {
 	if (b->whole)
@@ -497,7 +498,7 @@ static int settle(struct store *b, const char *frame, size_t len, struct err *er
 	return 0;
 }
 
-// File and maps; `lines`: what the journal gets unless it is written whole.
+// Changes file and maps. `lines` are appended to the journal, unless it is written as a whole.
 static int commit(struct store *b, bool fleeting_ok, const char *lines, size_t len,
 		  struct overlay_plan *plan, struct err *err)
 {
@@ -514,9 +515,9 @@ static int commit(struct store *b, bool fleeting_ok, const char *lines, size_t l
 		err_hint(err, "--volatile changes only the kernel");
 		return code;
 	}
-	plan->epoch += code ? 1 : 0; // a killed command may have left a frame of the first one
+	plan->epoch += code ? 1 : 0; // a killed command may have left a frame with the first epoch
 	overlay_commit(b->instance, plan);
-	// The change is in force; the next command finds a file that could not be renamed.
+	// The change is effective. The next command finds a file that could not be renamed.
 	code = code ? code : settle(b, frame, frame_len, &b->unsaved);
 	if (code && !fleeting_ok) {
 		*err = b->unsaved;
@@ -572,8 +573,8 @@ int store_part(const struct instance *i, struct err *err)
 	return 0;
 }
 
-// No entry of the former life is in the maps yet, so compare() has dropped every record: they are
-// loaded again.
+// The maps have no entry of the removed instance yet, so compare() has dropped every record: the
+// records are loaded again.
 int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err)
 {
 	uint64_t now_s = b->clock.wall_ms / 1000 + SLACK_S;

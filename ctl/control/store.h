@@ -2,22 +2,22 @@
 // The store: the records of the overlay (the journal) and its entries (maps), changed together.
 //
 // A command loads the records of the prefixes that it touches, changes them with the functions of
-// records.h, and commits: the difference between what was loaded and what is there now is staged in
-// the maps and appended to the journal. So a change costs what it touches, however many entries
-// there are. What costs more:
+// records.h, and commits: the difference between the loaded and the present records is staged in
+// the maps and appended to the journal. A change therefore costs what it touches, however many
+// entries exist. These operations cost more:
 //
 //   the whole journal   its index is missing or unfinished (after a boot, a kill); a snapshot
 //   a walk of the index the records of a list or name (store_load_who), of an origin, of all (store_load_all)
-//   all of both         the epoch of the journal is not that of the maps, or the clock was set: see below
+//   all of both         the journal has another epoch than the maps, or the clock was set: see below
 //
-// Expired references are dropped when they are loaded; each commit also looks at some others, in
-// turns, so that few of them stay.
+// Expired references are dropped when they are loaded. Each commit also checks some others in turn,
+// so that few expired references remain.
 //
 // Order of a commit; E is knobs.epoch:
 //
 //    1. Revert what a killed command has staged (knobs.staging != knobs.epoch), and cut off a
-//       change that it has appended for an epoch that did not come.
-//    2. List what differs: references for the journal, entries for the maps.
+//       change that it has appended for an epoch that was never reached.
+//    2. List the differences: references for the journal, entries for the maps.
 //    3. Check the space in the maps. Nothing has been written so far.
 //    4. Delete entries that are neither wanted nor effective: no packet sees that, and it makes
 //       room.
@@ -28,36 +28,37 @@
 //    8. Append the change to the journal, with the epoch E + 1, and flush it.
 //    9. knobs.epoch = E + 1: one store, and all packets on all CPUs follow. E + 2 if step 8 has
 //       failed and the change is --volatile: a frame E + 1 of a killed command, which could not be
-//       cut off either, must not come into force.
+//       cut off either, must not become effective.
 //   10. knobs.overlay = the bits that are needed. Delete entries that nothing refers to.
 //   11. Enter the change into the index.
-//   12. If the journal holds more of the past than of the present: write the present references as
-//       `overlay.new`, flush it, rename it to `overlay`.
+//   12. If the journal holds more previous references than present ones: write the present ones as
+//       `overlay.new`, flush this file, rename it to `overlay`.
 //
 // A kill leaves:
 //
 //   before 5        the old state
 //   in 5 to 8       the old state; staged entries, which the next command that writes reverts; perhaps a
-//                   change in the journal, or half of one, ignored because its epoch is not yet
-//                   that of the maps
+//                   change in the journal, or half of one, ignored because the maps have not
+//                   reached its epoch
 //   after 9         the new state; entries and bits to delete, which the next commit does; perhaps an
-//                   unfinished index, which the next command makes anew
-//   in 12           the new state; perhaps `overlay.new`, which says the same
+//                   unfinished index, which the next command replaces
+//   in 12           the new state; perhaps `overlay.new` with the same content
 //
-// The kernel decides, and the epochs in the journal tell how much of it belongs to the maps. While
-// the last one is theirs, journal and maps agree, and nothing is compared. If it is not (the file
-// was lost, or is older because a --volatile command could not write it, or is damaged), all is
-// read and compared: a record without an entry in the maps is dropped or shortened, an effective
-// entry without one as long gets one with a note about that. The commit then replaces the file: in
-// step 8 it writes `overlay.new` with the epoch E + 1, and after step 10 renames it. A kill between
-// leaves both files; the new one is taken if its epoch is that of the maps. The same is done after
-// the wall clock was set, since all times change, and for files of version 1.
+// The kernel decides, and the epochs in the journal show which frames belong to the maps. While its
+// last epoch is equal to the epoch of the maps, journal and maps agree, and nothing is compared. If
+// the epochs differ (the file was lost, is damaged, or is older because a --volatile command could
+// not write it), all is read and compared: a record without an entry in the maps is dropped or
+// shortened, and an effective entry without a record that lasts as long gets a record with a note
+// about that. The commit then replaces the file: in step 8 it writes `overlay.new` with the epoch E
+// + 1, and after step 10 it renames this file. A kill in between leaves both files; the new one is
+// used if it has the epoch of the maps. The same is done after the wall clock was set, since all
+// times change, and for files of version 1.
 //
-// Damage: what precedes it is used. Commands that write keep the file as `overlay.damaged` when
-// they replace it.
+// If the file is damaged, the frames before the damage are used. Commands that write keep the file
+// as `overlay.damaged` when they replace it.
 //
 // A packet reads the epoch, then the bits of knobs.overlay, then the entries. If the epoch has
-// changed meanwhile it may have met step 10, and asks again.
+// changed in between, the packet may have met step 10, and looks up again.
 #pragma once
 
 #include <stdbool.h>
@@ -71,119 +72,121 @@
 struct store {
 	struct instance *instance;
 	struct clock clock;
-	struct records
-		records;    // those that are loaded, without expired ones; the caller changes them
+	struct records records; // the loaded ones without expired ones; the caller changes them
 	struct err unsaved; // why the last commit's records are not in the file; no code: they are
-	struct err damaged; // what of the file is not used; text "": nothing
+	struct err damaged; // which part of the file is not used, and why; text "": all is used
 	// Set by the caller: a group forms around none of these addresses (records_group.h). NULL:
 	// no new group forms.
 	const struct guard *guard;
 	bool hurry; // set by the caller: a snapshot is left to the next commit without it
-	// The rest is for store*.c.
+	// The other members are private to store*.c.
 	int lock;
 	bool to_write;
-	char *path; // of the file
+	char *path; // path of the journal
 	struct journal_file journal;
 	struct records_clock now;
 	int64_t clock_by; // how far the clock was set since the times in the journal
 	bool whole;       // all is loaded, and the commit replaces the file
-	bool agree;       // the journal is that of the maps
+	bool agree;       // the journal has the epoch of the maps
 	bool gathering;   // the same prefixes are loaded twice: groups come later (store_regroup)
 	struct record_list before; // what was loaded, expired ones too, as the journal has it
-	VEC(uint32_t) numbers;     // of records.owners in the journal, or JOURNAL_NONE
+	VEC(uint32_t) numbers;     // numbers of records.owners in the journal, or JOURNAL_NONE
 	VEC(uint32_t)
 	owners; // index + 1 in records.owners of each owner of the index; 0: not loaded
 	VEC(uint8_t) loaded;             // a bit for each reference of the index
-	VEC(uint32_t) loaded_refs;       // these
-	VEC(uint64_t) who;               // of store_load_who, sorted
+	VEC(uint32_t) loaded_refs;       // numbers of the loaded references
+	VEC(uint64_t) who;               // lists and names of store_load_who, sorted
 	struct store_steps *steps;       // what store_next has put aside; NULL: nothing
 	struct store_snapshot *snapshot; // of store_read
 };
 
-// Opens instance and store for changes, under the lock. `command` names us to commands that wait.
-// No record is loaded, except where all have to be compared.
+// Opens instance and store for changes, under the lock. Commands that wait for the lock print
+// `command`. No record is loaded, unless all have to be compared.
 int store_open(const char *name, const char *command, struct store **ret, struct err *err);
-// For an instance that the caller has opened, with the lock; the store takes over both.
+// Opens the store of an instance that the caller has opened under the lock. The store takes over
+// both.
 int store_open_with(struct instance *instance, int lock, struct store **ret, struct err *err);
-// For entries.h: all references as they are now. Under the shared lock, which is released at once:
-// what is read later of the journal is not changed by others, since they append to it or replace
-// it. A million references take 32 MB.
+// For entries.h: reads all references at one moment, under the shared lock, which is released at
+// once. Owners are read from the journal later; others do not change them, since they append to the
+// journal or replace it. A million references take 32 MB.
 int store_read(const char *name, struct store **ret, struct err *err);
-// For questions about few prefixes: nothing is loaded, and only store_load_covering may be called.
-// Each call takes the shared lock for as long as it reads, and forgets what was loaded before.
+// For questions about few prefixes: loads nothing, and only store_load_covering may be called. Each
+// call holds the shared lock while it reads, and forgets what was loaded before.
 int store_peek(const char *name, struct store **ret, struct err *err);
 void store_free(struct store *b);
 #define CLEANUP_STORE CLEANUP(store_cleanup)
 void store_cleanup(struct store **b);
 
-// Loads records of an open store, of all kinds and owners; what is loaded already stays as the
-// caller has changed it. 0 or -errno with err set.
+// Loads records of an open store, of all kinds and owners. Records that are loaded already keep the
+// caller's changes. 0 or -errno with err set.
 int store_load(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
-// Those of the prefixes and of all that contain them.
+// Loads the records of the prefixes and of all prefixes that contain them.
 int store_load_covering(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
-// Those of the prefixes that these lists and names refer to (journal_who), in any origin.
+// Loads the records of the prefixes that these lists and names refer to (journal_who), in any
+// origin.
 int store_load_who(struct store *b, const uint64_t *who, size_t n, struct err *err);
 int store_load_all(struct store *b, struct err *err);
-// The prefixes of expired references among n slots of the index: a commit removes these references.
+// Loads the prefixes of expired references among n slots of the index. A commit removes these
+// references.
 int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *err);
 
-// What of the references expires when.
+// Expiry of all references.
 struct store_expiry {
 	size_t due;       // have expired
-	uint32_t first;   // slot of the first of these in the index, for store_load_expired
-	uint64_t next_s;  // when the next one will; RECORD_NEVER: none
+	uint32_t first;   // slot of the first due one in the index, for store_load_expired
+	uint64_t next_s;  // when the next one expires; RECORD_NEVER: never
 	uint64_t wall_ms; // now
 };
 // Reads the whole index under the shared lock: a million references take some milliseconds.
 int store_expiry(const char *name, struct store_expiry *ret, struct err *err);
 
-// store_draft.c: a large change is prepared without the lock. A draft has the records as they are
-// at this moment; the caller loads and changes them as those of an open store. store_adopt gives
-// what differs to an open store that has nothing loaded. So under the lock a change costs what
-// differs. 0 or -errno with err set; also where all has to be compared with the maps, which needs
+// store_draft.c: prepares a large change without the lock. A draft has the records of this moment;
+// the caller loads and changes them as in an open store. store_adopt gives the differences to an
+// open store that has nothing loaded. So under the lock a change costs only its differences. 0 or
+// -errno with err set; it fails also if all records have to be compared with the maps, which needs
 // the lock.
 int store_draft(const char *name, struct store **ret, struct err *err);
-// The draft has no other records any more than those of prefixes that differ.
+// Removes from the draft all records of prefixes that do not differ.
 void store_reduce(struct store *draft);
-// False, and nothing is loaded: others have changed meanwhile what the draft concerns. In any case
-// the draft is only to be freed.
+// Returns false, with nothing loaded, if others have changed records that the draft concerns. In
+// either case the draft is only to be freed.
 bool store_adopt(struct store *b, struct store *draft);
 
-// Decides about the groups that the loaded records concern. store_commit does it too: for callers
-// that look at the records before.
+// Decides about the groups that the loaded records concern. store_commit does so, too; callers that
+// look at the records before the commit call this function.
 int store_regroup(struct store *b, struct err *err);
-// Puts the records into effect. `fleeting_ok`: continue if the state folder cannot be written, and
-// set b->unsaved. 0; or -errno with err set, and packets, maps and file are as before. Without a
-// difference nothing is done. Afterwards the records are for reading.
+// Makes the records effective. `fleeting_ok`: continue if the state folder cannot be written, and
+// set b->unsaved. Returns 0; or -errno with err set, and packets, maps and file are as before.
+// Without a difference nothing is done. After the commit the records are only for reading.
 int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err);
-// Lets others have their turn: what follows is for reading.
+// Releases the lock for other commands. Afterwards the store is only for reading.
 void store_unlock(struct store *b);
-// Between changes that shall be one commit: the next one loads what it needs, as it is after this
-// one, and costs no more for what was changed before. store_gather ends this: the records are those
-// of all changes, as for store_commit, which calls it, too.
+// Separates changes that become one commit. The next change loads what it needs, with the changes
+// so far, and does not cost more because of them. store_gather ends this: the records are then the
+// records of all changes, as store_commit needs them. store_commit calls it, too.
 void store_next(struct store *b);
 int store_gather(struct store *b, struct err *err);
-// Before the next change of an open store, under the same lock: forgets what is loaded and changed,
-// and reads the clocks. So many commands can be applied one after the other, each commit for itself
-// all or nothing.
+// Begins the next change of an open store, under the same lock: forgets what is loaded and changed,
+// and reads the clocks. Many commands can thus be applied one after the other, each with a commit
+// of its own that succeeds or fails as a whole.
 int store_begin(struct store *b, struct err *err);
 
 // Completes or discards what a killed command has left in the state folder. The caller holds the
 // lock.
 int store_recover(const struct instance *i, struct err *err);
-// Before an instance is removed: the same, a snapshot of the journal, and no index is left. A
-// snapshot that cannot be written is no failure: the journal says the same.
+// Does the same before an instance is removed, writes a snapshot of the journal, and leaves no
+// index. A snapshot that cannot be written is no failure: the journal has the same content.
 int store_part(const struct instance *i, struct err *err);
 
-// Loads what the file of a removed instance holds for a fresh one, without expired and fleeting
-// records. *ret_n references; *ret_any: there is a file, so the caller commits.
+// Loads the records in the file of a removed instance for a fresh one, without expired and fleeting
+// records. *ret_n references; *ret_any: the file exists, so the caller commits.
 int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err);
 
-// The number of references in the file of an instance without maps; no file: 0. 0; -EBADMSG if it
-// is damaged, or another -errno.
+// Counts the references in the file of an instance without maps; no file: 0. Returns 0; -EBADMSG if
+// the file is damaged, or another -errno.
 int store_count(const char *instance, size_t *ret);
 
-// References of store_read, sorted by prefix, then kind; without expired ones.
+// A reference of store_read. The references are sorted by prefix, then kind, without expired ones.
 struct store_ref {
 	uint8_t bytes[16]; // of the address
 	uint64_t until_s;
@@ -196,11 +199,11 @@ bool store_ref_is_member(const struct store_ref *r);
 struct store_snapshot {
 	struct store_ref *refs;
 	size_t n;
-	struct journal_owner *owners; // NULL: those of the records
+	struct journal_owner *owners; // NULL: the owners of the records
 };
 // Copies an owner of store_read; its strings are in *ret_room, which the caller frees. 0 or -errno.
 int store_owner(struct store *b, uint32_t owner, struct owner *ret, char **ret_room);
 
-// The entry in the maps as it is now. False: none is in force.
+// Reads the entry in the maps as it is now. False: no entry is effective.
 bool store_entry(const struct store *b, const struct prefix *p, uint8_t kind,
 		 struct overlay_entry *ret);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a commit changes: in the journal by reference, in the maps by entry.
+// Finds the differences that a commit writes: references for the journal, entries for the maps.
 #include "ctl/control/store_parts.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct store_diff {
 	uint32_t next;               // number of the next new owner
 };
 
-// The number of the owner; a new one gets the next, and a line.
+// Returns the number of the owner. A new owner gets the next number and a line.
 static uint32_t number_of(struct store_diff *d, uint32_t owner)
 {
 	struct store *b = d->b;
@@ -26,7 +26,7 @@ static uint32_t number_of(struct store_diff *d, uint32_t owner)
 	return b->numbers.at[owner];
 }
 
-// What the journal gets for one reference.
+// Prints the lines of the journal for one changed reference.
 static void print_difference(void *ctx, const struct record *old, const struct record *new)
 {
 	struct store_diff *d = ctx;
@@ -87,7 +87,7 @@ char *store_print_change(struct store *b, size_t *ret_len)
 	return text_take(&d.owners);
 }
 
-// Numbers of the owners that have references, in order.
+// Returns the numbers of the owners that have references, in order.
 static uint32_t *number_owners(const struct records *r)
 {
 	uint32_t *numbers = mem_zalloc(r->owners.n, sizeof(*numbers)), next = 0;

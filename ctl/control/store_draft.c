@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A change prepared on a copy of the index, without the lock, and handed over to a store that has
-// it.
+// Prepares a change on a copy of the index, without the lock, and hands it over to a store that has
+// the lock.
 //
-// Between the two, others append to the journal. What they have changed is in its last frames: the
-// draft is good while none of them concerns a prefix that it changes, or a list or name of which it
-// has loaded all references.
+// In between, others append to the journal, and their changes are in its last frames. The draft is
+// valid as long as none of these frames concerns a prefix that the draft changes, or a list or name
+// of which the draft has loaded all references.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,14 +27,14 @@ int store_draft(const char *name, struct store **ret, struct err *err)
 	b->journal.index = journal_index_keep(shared);
 	journal_index_free(shared);
 	b->lock = fd_close(b->lock);
-	b->to_write = true; // as far as loading goes
+	b->to_write = true; // for the functions that load
 	*ret = TAKE_PTR(b);
 	return 0;
 }
 
 // ---- what differs -------------------------------------------------------------------------------
 
-// The records of one prefix.
+// Counts the records at `from` that have the same prefix.
 static size_t same_prefix(const struct record_list *list, size_t from)
 {
 	size_t n = 0;
@@ -151,7 +151,7 @@ static void mark_all(struct store *b, const struct record_list *list)
 		store_mark_loaded(b, &record->prefix);
 }
 
-// The owners keep their numbers: the journal has only grown.
+// The owners keep their numbers, since the journal has only grown.
 bool store_adopt(struct store *b, struct store *draft)
 {
 	if (!is_good(b, draft))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds expired references. The kernel's clock decides, and the wall clock may be a second late: so
-// the maps are read for all references that expire now, at once.
+// Finds expired references. The kernel's clock decides, and the wall clock may be a second late.
+// The maps are therefore read at once for all references that expire now.
 #include "ctl/control/store_parts.h"
 
 #define CLOCK_SLACK_S 2 // between the two clocks
@@ -15,7 +15,7 @@ static uint64_t wall_s(const struct store *b)
 	return b->clock.wall_ms / 1000;
 }
 
-// If journal and maps differ, a missing entry means nothing.
+// If journal and maps differ, a missing entry proves nothing.
 static bool is_doubtful(const struct store *b, uint64_t until_s)
 {
 	return b->agree && until_s > wall_s(b) && until_s <= wall_s(b) + CLOCK_SLACK_S;

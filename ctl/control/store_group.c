@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Groups of a store: all of a group is loaded where a part of it is, and a change of members or of
-// allow entries decides about it again.
+// Keeps groups consistent: if one record of a group is loaded, all are, and a change of members or
+// of allow entries decides about the group again.
 #include <stdlib.h>
 
 #include "ctl/control/records_group.h"
@@ -39,8 +39,8 @@ static bool any_group(const struct store *b)
 	return journal_index_grouped(b->journal.index);
 }
 
-// A record inside of a net can be a member, a group, an allow entry, or a reference of the user to
-// the net.
+// A record inside a net can be a member, a group, an allow entry, or a reference of the user to the
+// net.
 static void add_nets(const struct record_list *list, struct store_nets *ret)
 {
 	struct prefix net;
@@ -58,7 +58,8 @@ static bool is_unguarded(const void *guard, const struct prefix *net)
 	return !g->partial && !guard_find(g, net, GUARD_NAME);
 }
 
-// An index without a file, where all is loaded, may be that of nothing.
+// If all records are loaded, the index may be empty and have no file, so any_group also searches
+// the loaded owners.
 int store_regroup(struct store *b, struct err *err)
 {
 	CLEANUP_VEC struct store_nets nets = {0};

@@ -57,8 +57,8 @@ void store_unload(struct store *b)
 // Records that are being loaded, in any order.
 struct store_loading {
 	struct store *b;
-	struct record_list all;    // that the journal has
-	struct record_list staged; // that an earlier change of this commit has made
+	struct record_list all;    // in the journal
+	struct record_list staged; // made by an earlier change of this commit
 	struct err *err;
 };
 
@@ -73,7 +73,7 @@ void store_know_owner(struct store *b, uint32_t number, uint32_t owner)
 	while (b->owners.n <= number)
 		vec_push(&b->owners, 0);
 	b->owners.at[number] = owner + 1;
-	while (b->numbers.n <= owner) // those that the caller has added meanwhile
+	while (b->numbers.n <= owner) // owners that the caller has added in between
 		vec_push(&b->numbers, JOURNAL_NONE);
 	b->numbers.at[owner] = number;
 }
@@ -150,7 +150,8 @@ static int load_prefix(struct store_loading *l, const struct prefix *p)
 	return 0;
 }
 
-// Leaves those that have not expired. The maps do not know the staged ones, nor members of a group.
+// Keeps the references that have not expired. The maps know neither staged references nor members
+// of a group.
 static int drop_ended(struct store_loading *l)
 {
 	CLEANUP_STORE_ENDS struct store_ends ends = {0};
@@ -172,7 +173,7 @@ static int drop_ended(struct store_loading *l)
 	return 0;
 }
 
-// Also after a failure: what is marked as loaded is there.
+// Also runs after a failure: each reference that is marked as loaded must be among the records.
 static int finish(struct store_loading *l, int code)
 {
 	struct store *b = l->b;
@@ -200,14 +201,14 @@ static int load_each(struct store_loading *l, const struct prefix *prefixes, siz
 	return 0;
 }
 
-// A walk through a million references has few pages of them in memory.
+// Releases pages, so that a walk through a million references has few of them in memory.
 static void let_go(const struct journal_index *x, uint32_t ref)
 {
 	if (ref % RELEASED == 0)
 		journal_index_release(x, ref);
 }
 
-// All that can be in a /24: 511 look-ups where each length is in use, usually 256.
+// Looks up every prefix that a /24 can contain: 511 look-ups if each length is in use, usually 256.
 static int load_inside4(struct store_loading *l, const struct prefix *net)
 {
 	for (unsigned len = net->len; len <= 32; len++) {
@@ -227,7 +228,7 @@ static int load_inside4(struct store_loading *l, const struct prefix *net)
 	return 0;
 }
 
-// A few /24 are asked for; a /64, and many, are met in a walk.
+// Are the nets few /24, which are looked up? A /64, or many nets, take a walk.
 static bool is_few(const struct store_nets *nets)
 {
 	if (nets->n > FEW)
@@ -278,7 +279,7 @@ static void add_grouped(const struct store *b, const struct record_list *list,
 			vec_push(ret, net);
 }
 
-// A writer has all of a group, or nothing.
+// A writer loads all records of a group, or none.
 static int load_groups(struct store_loading *l, int code)
 {
 	CLEANUP_VEC struct store_nets nets = {0};
@@ -350,7 +351,7 @@ static int compare_who(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-// sorted: owner.who of the journal, ascending.
+// sorted: the owners' `who` in the journal, ascending.
 static int load_who(struct store_loading *l, const uint64_t *sorted, size_t n)
 {
 	const struct journal_index *x = l->b->journal.index;
@@ -369,7 +370,7 @@ static int load_who(struct store_loading *l, const uint64_t *sorted, size_t n)
 	return 0;
 }
 
-// For store_adopt.
+// Keeps the hashes for store_adopt.
 static void keep_who(struct store *b, const uint64_t *sorted, size_t n)
 {
 	for (size_t w = 0; w < n; w++)

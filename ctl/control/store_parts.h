@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the files of the store share.
+// Declares what the files of the store share: loading, groups, expiry and differences.
 #pragma once
 
 #include "ctl/control/store.h"
 
-// Nothing is loaded afterwards.
+// Forgets everything that was loaded.
 void store_forget_loaded(struct store *b);
 void store_begin_loading(struct store *b);
-// The same, but the owners stay, and with them their numbers in the index.
+// Forgets the records, but keeps the owners and their numbers in the index.
 void store_unload(struct store *b);
-// The references to the prefix are among the records.
+// Marks the references to the prefix as loaded.
 void store_mark_loaded(struct store *b, const struct prefix *p);
-// The owner has this number in the index.
+// Notes the number that the owner has in the index.
 void store_know_owner(struct store *b, uint32_t number, uint32_t owner);
 // Nets of groups (records_group.h).
 struct store_nets {
 	struct prefix *at;
 	size_t n, cap;
 };
-// Sorts them, and keeps each once.
+// Sorts the nets and removes duplicates.
 void store_nets_sort(struct store_nets *nets);
 // Is the prefix in one of the sorted nets?
 bool store_nets_have(const struct store_nets *nets, const struct prefix *p);
@@ -28,12 +28,13 @@ int store_load_inside(struct store *b, const struct store_nets *nets, struct err
 // Discards what store_next has put aside.
 void store_forget_steps(struct store *b);
 void store_snapshot_free(struct store_snapshot *s);
-// Takes the shared lock and opens the journal, for a reader; and lets go of both.
+// Takes the shared lock and opens the journal, for a reader. store_end_reading closes the journal
+// and releases the lock.
 int store_begin_reading(struct store *b, struct err *err);
 void store_end_reading(struct store *b);
 
-// Which of several references have expired: each is noted, then the maps are read, then each is
-// asked about, in the same order.
+// Finds which of several references have expired: notes each, then reads the maps, then answers for
+// each in the same order.
 struct store_ends {
 	VEC(struct overlay_entry) asked;
 	size_t next;
@@ -45,17 +46,18 @@ bool store_ends_expired(const struct store *b, struct store_ends *ends, uint64_t
 void store_ends_free(struct store_ends *ends);
 #define CLEANUP_STORE_ENDS CLEANUP(store_ends_free)
 
-// Visits what differs between what was loaded and the records, in order: old NULL: new; new NULL:
-// removed.
+// Visits the differences between the loaded records and the present ones, in order. old NULL: a new
+// record; new NULL: a removed one.
 typedef void store_difference(void *ctx, const struct record *old, const struct record *new);
 void store_each_difference(const struct store *b, store_difference *visit, void *ctx);
 // Is there a difference between what was loaded and the records?
 bool store_differs(const struct store *b);
-// The difference between what was loaded and the records, by number of the owners in the journal;
-// new owners are numbered. The caller frees it. *ret_len 0: none.
+// Prints the difference between the loaded records and the present ones, by the owners' numbers in
+// the journal; new owners are numbered. The caller frees the text. *ret_len 0: no difference.
 char *store_print_change(struct store *b, size_t *ret_len);
-// The records as a whole journal of that epoch.
+// Prints the records as a whole journal of that epoch.
 char *store_print_all(struct store *b, uint64_t epoch, size_t *ret_len);
-// The entries that differ, for overlay_stage; all of them: what is wanted, for overlay_stage_whole.
+// The entries that differ, for overlay_stage; or all entries that are wanted, for
+// overlay_stage_whole.
 struct overlay_want *store_changed_entries(const struct store *b, size_t *ret_n);
 struct overlay_want *store_wanted_entries(const struct store *b, size_t *ret_n);

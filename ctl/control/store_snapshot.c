@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// All references at one moment, for readers that take their time.
+// Copies all references at one moment, for readers that take their time.
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ bool store_ref_is_member(const struct store_ref *r)
 	return r->grouped && r->len == (r->family == 4 ? 32 : 128);
 }
 
-// The maps do not know members of a group.
+// The wall clock decides for members of a group, which the maps do not have.
 static bool has_ended(const struct store *b, struct store_ends *ends, const struct store_ref *r)
 {
 	return store_ref_is_member(r) ? r->until_s <= b->clock.wall_ms / 1000
@@ -98,7 +98,7 @@ static int drop_ended_refs(const struct store *b, struct store_snapshot *s, stru
 	return 0;
 }
 
-// Of records that had to be compared with the maps, or moved with the clock.
+// Copies records that had to be compared with the maps, or whose times were moved with the clock.
 static struct store_snapshot *take_records(const struct records *r)
 {
 	struct store_snapshot *s = mem_new(struct store_snapshot);
@@ -128,7 +128,7 @@ struct prefix store_ref_prefix(const struct store_ref *r)
 	return p;
 }
 
-// The journal stays open for its owners.
+// Leaves the journal open, since owners are read later.
 int store_read(const char *name, struct store **ret, struct err *err)
 {
 	CLEANUP_STORE struct store *b = NULL;

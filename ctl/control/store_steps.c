@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Several changes for one commit. Each begins with few records loaded, so it costs what it touches:
-// what the one before has changed is put aside, in a copy of the index that no one else sees.
+// Collects several changes for one commit. Each change begins with few records loaded, so it costs
+// what it touches: the previous change is put aside, in a private copy of the index.
 #include <stdlib.h>
 
 #include "ctl/control/store_parts.h"
 
 struct store_steps {
-	struct journal_index
-		*journal; // the index as the journal has it; that of the store is the copy
-	VEC(struct prefix) touched; // all that was loaded or changed, in any order
-	bool whole;                 // of the store
-	struct record_list before;  // of the store, if whole
+	struct journal_index *journal; // the index of the journal; the store has the copy
+	VEC(struct prefix) touched;    // all that was loaded or changed, in any order
+	bool whole;                    // of the store at the first step
+	struct record_list before;     // of the store, if whole
 };
 
 static void steps_free(struct store_steps **s)
@@ -23,7 +22,7 @@ static void steps_free(struct store_steps **s)
 	free(*s);
 }
 
-// The index of the store is that of the journal again.
+// Gives the store the index of the journal again.
 static void drop_copy(struct store *b, struct store_steps *s)
 {
 	journal_index_free(b->journal.index);
@@ -38,7 +37,8 @@ void store_forget_steps(struct store *b)
 		drop_copy(b, steps);
 }
 
-// The number of the owner in the copy. Its line is not in the journal yet: it stays in the records.
+// Returns the number of the owner in the copy. Its line is not in the journal yet, so the owner
+// stays in the records.
 static uint32_t number_in_copy(struct store *b, uint32_t owner)
 {
 	uint32_t number = journal_index_owners(b->journal.index);
@@ -70,7 +70,7 @@ static void touch(struct store *b, const struct record_list *list)
 		vec_push(&b->steps->touched, record->prefix);
 }
 
-// Where all is loaded the journal is replaced: what it has does not matter.
+// If all records are loaded, the commit replaces the journal, so its content does not matter.
 static void copy_records(struct store *b)
 {
 	const struct record_list *list = &b->records.list;
@@ -137,14 +137,14 @@ static void forget_numbers(struct store *b)
 			*number = JOURNAL_NONE;
 }
 
-// What the copy has becomes the records of the store.
+// Makes the content of the copy the records of the store.
 static int take_copy(struct store *b, struct store_steps *s, struct err *err)
 {
 	sort_touched(s);
 	return s->whole ? store_load_all(b, err) : store_load(b, s->touched.at, s->touched.n, err);
 }
 
-// And what the journal has of the same prefixes becomes `before`.
+// Loads the references of the journal to the same prefixes into `before`.
 static int restore_before(struct store *b, struct store_steps *s, struct err *err)
 {
 	struct record_list after = b->records.list;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A store on a kernel of the test's own: maps in memory that is shared with a process that the test
-// kills. It includes the sources of the store, whose calls of the kernel are replaced.
+// Runs a store on a kernel of the test's own: its maps are in memory that is shared with a process
+// that the test kills. The header includes the sources of the store, whose calls of the kernel are
+// replaced.
 #pragma once
 
 #include "tests/unit/base/unit.h"
@@ -32,7 +33,7 @@
 #define BLOCK       OVERLAY_BLOCK_FROM
 #define ALL         ((1u << OVERLAY_KINDS) - 1)
 
-// Where the process is killed, in the order of a commit.
+// The step of a commit at which the process is killed.
 enum step { ALIVE, BEFORE_STAGE, STAGED, WRITTEN, EFFECTIVE, ENTERED };
 
 // The overlay of a kernel, in memory shared with the process that is killed.
@@ -82,7 +83,7 @@ static int find_next(const struct overlay_want *want)
 	return -1;
 }
 
-// In the order of the entries, as the real one returns them.
+// Returns them in the order of the entries, as the real function does.
 static void insert_next(const struct overlay_want *want)
 {
 	size_t e = kernel->next_n++;
@@ -345,7 +346,7 @@ static void reopen(struct store **b)
 	*b = opened_whole();
 }
 
-// What a reader sees, as records.
+// Returns the references that a reader sees, as records.
 static struct store *seen(void)
 {
 	CLEANUP_VEC struct record_list list = {0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Unit tests of ctl/control/journal.h, journal_line.h, journal_index.h and journal_order.h: the
-// text of the journal and of version 1, printed, parsed, cut and changed, and what it says.
+// text of the journal and of version 1 is printed, parsed, cut and changed, and its content is
+// compared.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -164,7 +165,7 @@ static void assert_reference(const struct prefix *p, uint8_t kind, uint64_t unti
 	assert_int_equal(line.number, 8);
 }
 
-// Every length of both families, and IPv4-mapped addresses, which stay IPv6.
+// Prefixes of every length of both families, and IPv4-mapped addresses, which stay IPv6.
 static void test_references(void **state)
 {
 	static const uint8_t mapped[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1};
@@ -210,7 +211,8 @@ static void test_golden_frame(void **state)
 	assert_int_equal(journal_find(t.at, t.len, f.end, &f, &why), JOURNAL_END);
 }
 
-// A cut frame is cut, a changed one is cut or damaged, and neither is taken.
+// A frame that was cut is reported as cut, a changed one as cut or damaged, and neither is
+// accepted.
 static void test_changed_frame(void **state)
 {
 	CLEANUP_TEXT struct text t = {0};
@@ -357,7 +359,7 @@ static void assert_like_model(const struct journal_index *x, struct model *m)
 	}
 }
 
-// Adds, changes and removes; it grows several times.
+// Adds, changes and removes references; the index grows several times.
 static void test_index(void **state)
 {
 	struct journal_index *x = journal_index_new(NULL, 0);
@@ -406,7 +408,7 @@ static struct prefix prefix_of_host(uint32_t host)
 	return p;
 }
 
-// From `host` on, upwards or downwards.
+// Adds hosts from `host` on, upwards or downwards.
 static void add_hosts(struct journal_index *x, uint32_t host, size_t n, int step)
 {
 	for (size_t i = 0; i < n; i++, host += (uint32_t)step) {
@@ -443,8 +445,8 @@ static void assert_in_order(const struct journal_index *x, size_t n, size_t move
 #define MIDDLE 0x03000000u
 #define HIGH   0x04000000u
 
-// Whatever bans and their ends leave in the index: what has to be sorted is at most twice what they
-// have added.
+// Bans and their ends put references out of order: at most twice as many must be sorted as were
+// added.
 static void test_order(void **state)
 {
 	struct journal_index *x = journal_index_new(NULL, LISTED);
@@ -453,12 +455,12 @@ static void test_order(void **state)
 	assert_null(journal_index_owner(x, 0, 0, 9, &owner));
 	add_hosts(x, MIDDLE, LISTED, 1);
 	assert_in_order(x, LISTED, 0);
-	add_hosts(x, LOW, BANNED, 1); // at the end, all of them earlier than the rest
+	add_hosts(x, LOW, BANNED, 1); // at the end, but earlier in order
 	assert_in_order(x, LISTED + BANNED, 2 * BANNED);
 	add_hosts(x, HIGH, BANNED, -1);
 	assert_in_order(x, LISTED + 2 * BANNED, 4 * BANNED);
 	for (uint32_t i = BANNED;
-	     i-- > 0;) // neighbours in the middle, the first of them reused first
+	     i-- > 0;) // neighbours in the middle; the first slot is reused first
 		drop_host(x, MIDDLE + 500 + i);
 	add_hosts(x, HIGH + 1, BANNED, 1);
 	assert_in_order(x, LISTED + 2 * BANNED, 6 * BANNED);

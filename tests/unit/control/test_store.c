@@ -3,7 +3,7 @@
 // files, and a kill before and after each step.
 #include "tests/unit/control/store_kernel.h"
 
-// One command: opens the store, adds a reference, commits.
+// Runs one command: opens the store, adds a reference, commits.
 static void block(const char *what, const char *origin, uint64_t until_s, bool fleeting)
 {
 	CLEANUP_STORE struct store *b = opened();
@@ -49,7 +49,7 @@ static size_t references(struct store *b, const char *what)
 	return n;
 }
 
-// The jiffy until which the kernel blocks it; 0: not blocked.
+// Returns the jiffy until which the kernel blocks the address; 0: it is not blocked.
 static uint64_t blocked_until(const char *what)
 {
 	struct prefix p = prefix(what);
@@ -100,7 +100,7 @@ static void test_commit(void **state)
 	assert_string_equal(b->records.owners.at[b->records.list.at[1].owner].origin, "ban");
 }
 
-// An entry lives while any owner refers to it, for as long as the longest reference says.
+// An entry lives while any owner refers to it, until its last reference ends.
 static void test_owners(void **state)
 {
 	struct owner ban = {.origin = (char *)"ban"};
@@ -144,7 +144,7 @@ static void test_expiry(void **state)
 	assert_int_equal(blocked_until("192.0.2.1"), 0);
 }
 
-// The maps are asked about all that expire now at once: each time costs a mapping of them.
+// All references that expire now are looked up at once, since each look-up has to map the maps.
 static void test_many_expire_now(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL, *reader = NULL;
@@ -250,7 +250,7 @@ static void test_unwritable_folder(void **state)
 	unlink(no_folder);
 }
 
-// Entries that --volatile put into the kernel alone stay fleeting if the file is older than the
+// Entries that --volatile put only into the kernel stay fleeting if the file is older than the
 // maps.
 static void test_adopted_stays_fleeting(void **state)
 {
@@ -363,8 +363,8 @@ static void unblock_all(void)
 	commit_now(b);
 }
 
-// What a killed command has appended, and a commit of --volatile that could not cut it off: the
-// file does not become that of the maps, whatever it says.
+// A killed command has appended a change, and a commit of --volatile could not cut it off: the file
+// must not match the maps, whatever epoch it has.
 static void test_volatile_after_a_kill(void **state)
 {
 	for (unsigned commits = 1; commits <= 3; commits++) {
@@ -392,7 +392,7 @@ static uint64_t seen_until(const char *what)
 	return until_s;
 }
 
-// The file knows the entries, with other ends: those of the kernel count, also after the next
+// The file knows the entries with other ends: the ends in the kernel count, also after the next
 // commit.
 static void test_volatile_changes_ends(void **state)
 {
@@ -410,7 +410,7 @@ static void test_volatile_changes_ends(void **state)
 	assert_int_equal(seen_until("192.0.2.2"), NOW_S + 60);
 }
 
-// The same where the file is replaced, since it is an older one.
+// The same kills while the file is replaced, since it is older than the maps.
 static void test_kills_of_a_replacement(void **state)
 {
 	for (enum step at = BEFORE_STAGE; at <= ENTERED; at++) {
@@ -433,8 +433,7 @@ static void test_kills_of_a_replacement(void **state)
 	}
 }
 
-// Half of a change, of a command that was killed in the write, is cut off by the next one that
-// writes.
+// A command that was killed in the write leaves half a change, which the next writer cuts off.
 static void test_half_a_change(void **state)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -459,7 +458,7 @@ static void test_half_a_change(void **state)
 	}
 }
 
-// A change reads and writes what it touches: the file grows by it, the maps get one entry.
+// A change reads and writes what it touches: the file grows by the change, the maps get one entry.
 static void test_cost(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL;
@@ -487,8 +486,8 @@ static void test_cost(void **state)
 	assert_int_equal(kernel->staged, 0);
 }
 
-// Of many changes in one commit, each loads what it touches, as those before have left it. Nothing
-// is in force until the commit, and a commit that is given up leaves nothing.
+// Many changes become one commit. Each loads what it touches, with the changes before it. No change
+// is effective before the commit, and an abandoned commit leaves nothing.
 static void test_changes_together(void **state)
 {
 	CLEANUP_STORE struct store *b = opened();
@@ -553,7 +552,7 @@ static void test_snapshots(void **state)
 	assert_has_owner(b, "ban");
 }
 
-// At the end of an instance the file is a snapshot and the index is gone.
+// When an instance is removed, the file becomes a snapshot and the index is deleted.
 static void test_part(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL;
@@ -577,8 +576,8 @@ static void test_part(void **state)
 	assert_int_equal(n, 2);
 }
 
-// Expired references of others are removed along the way, from the file and from the maps, and make
-// room in full maps.
+// Each commit removes some expired references of others, from the file and from the maps, and all
+// if the maps are full.
 static void test_others_expire(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL;
@@ -596,7 +595,8 @@ static void test_others_expire(void **state)
 	assert_int_equal(b->before.n, 1);
 }
 
-// What the agent asks: how many have expired, where the first is, when the next one will.
+// The agent asks how many references have expired, where the first one is, and when the next one
+// expires.
 static void test_next_expiry(void **state)
 {
 	struct store_expiry e;
@@ -636,7 +636,7 @@ static void write_damaged(const char *text, size_t len, size_t at)
 	journal_index_remove_file(index);
 }
 
-// What the kernel has is kept; the file is used up to the damage, is kept as it is, and is
+// The entries in the kernel are kept; the file is used up to the damage, is kept as it is, and is
 // replaced.
 static void assert_recovers(size_t at, size_t first_end)
 {
@@ -688,7 +688,7 @@ static void test_damaged_file(void **state)
 	free(saved);
 }
 
-// A damaged file of version 1, or one of a newer version, is refused and left alone.
+// A damaged file of version 1, or one of a newer version, is refused and not changed.
 static void test_refused_files(void **state)
 {
 	static const char *const texts[] = {
@@ -743,7 +743,7 @@ static void test_old_file(void **state)
 	assert_string_equal(b->records.owners.at[b->records.list.at[0].owner].note, "n");
 }
 
-// The wall clock is set: what is left of each entry stays.
+// The wall clock is set: the remaining time of each entry does not change.
 static void test_clock_is_set(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL;
@@ -804,8 +804,8 @@ static void test_restore(void **state)
 	assert_int_equal(kernel->n, 2);
 }
 
-// Whatever commands do, in whichever order they come and go: the journal holds what records in
-// memory hold, and the maps have the entries of that.
+// Commands run in random order: the journal must hold the same records as memory, and the maps the
+// entries of these records.
 struct history {
 	struct records model;
 	struct store *b;
@@ -957,7 +957,7 @@ static void next_command(struct history *h)
 	}
 }
 
-// A question about one prefix gives the records that contain it.
+// A question about one prefix returns the records that contain the prefix.
 static void assert_covers(struct history *h)
 {
 	CLEANUP_STORE struct store *b = NULL;

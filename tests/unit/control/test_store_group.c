@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Unit tests of ctl/control/records_group.h and store_group.c: hosts of an origin that are one
-// prefix in the maps, against a model that knows references and groups as lists, over random
-// histories with kills of the index, batches and restarts.
+// prefix in the maps. A model that knows references and groups as lists gives the expected result
+// of random histories with kills of the index, batches and restarts.
 #include "tests/unit/control/store_kernel.h"
 
 #define REFS_MAX 256
 
-// A reference of the model: with group: of a host, which may be a member.
+// A reference of the model; with group: the reference of a host that may be a member.
 struct wish {
 	struct prefix prefix;
 	uint8_t kind;
@@ -92,7 +92,7 @@ static void model_add(struct model *m, const struct wish *fresh)
 	w->until_s = fresh->until_s > w->until_s ? fresh->until_s : w->until_s;
 }
 
-// A prefix that is a group stands for its members.
+// The prefix of a group represents its members.
 static void model_remove(struct model *m, const struct prefix *p, const char *origin)
 {
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
@@ -137,7 +137,7 @@ static bool has_allow(const struct model *m, const struct prefix *net)
 	return false;
 }
 
-// What the rules say about a group, where it can be formed or not.
+// Do the rules keep this group, whether a new one could be formed or not?
 static bool is_right(struct history *h, const struct formed *f)
 {
 	struct model *m = &h->model;
@@ -188,7 +188,7 @@ static void model_regroup(struct history *h)
 	}
 }
 
-// The entries that packets shall meet.
+// Computes the entries that packets must meet.
 static void entry_of(struct model *m, const struct wish *w, struct overlay_entry *ret)
 {
 	struct prefix net = net_of(&w->prefix);
