@@ -14,7 +14,7 @@
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/bpffs.h"
 
-// Reports what changed, until when, on which interfaces, and whether it is saved. ret_open: set if
+// Reports the change, its expiry, its interfaces, and whether it is saved. ret_open: set if
 // interfaces of the instance do not run Weir.
 static void report(struct context *ctx, const struct blocking *r, const struct store *b,
 		   struct err *ret_open)
@@ -35,7 +35,8 @@ static void report(struct context *ctx, const struct blocking *r, const struct s
 }
 
 // Compares a list before the lock is taken: if little has changed, comparing costs much more than
-// changing. NULL: the lock is needed after all, or there is an error, which is then found.
+// changing. NULL: the lock is needed, or an error occurred, which the caller then finds under the
+// lock.
 static struct store *draft_list(const struct context *ctx, struct blocking *r)
 {
 	CLEANUP_STORE struct store *draft = NULL;
@@ -77,7 +78,7 @@ static int change_store(struct context *ctx, struct blocking *r, struct err *ret
 	return 0;
 }
 
-// `-i IFACE`: attaches first, and detaches again if the rest fails. ret_open: as of report.
+// `-i IFACE`: attaches first, and detaches again if the rest fails. ret_open: as in report().
 static int attach_and_change(struct context *ctx, struct blocking *r, struct err *ret_open,
 			     struct err *err)
 {
@@ -96,7 +97,7 @@ static int attach_and_change(struct context *ctx, struct blocking *r, struct err
 	return code;
 }
 
-// Options, targets and their addresses: everything before the first change.
+// Reads options and targets and resolves addresses: everything before the first change.
 static int prepare(struct context *ctx, const struct args *args, bool allow, struct blocking *r,
 		   struct err *err)
 {

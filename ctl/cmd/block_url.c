@@ -14,7 +14,7 @@
 struct block_url {
 	struct feed_list list;
 	struct feed copy;           // the last good text
-	struct fetch_result result; // the one of now
+	struct fetch_result result; // the present fetch
 };
 
 void block_url_free(struct block_url *u)
@@ -88,7 +88,7 @@ static int describe(const struct blocking *r, struct feed_list *ret, struct err 
 	return read_every(args, &ret->every_ms, err);
 }
 
-// With --force the text is fetched even if it has not changed.
+// With --force the text is fetched again even if it has not changed.
 static int fetch(const struct context *ctx, const struct blocking *r, struct block_url *u,
 		 struct err *err)
 {

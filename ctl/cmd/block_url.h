@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `weir block --url`: a list from a feed, which the agent then follows.
+// `weir block --url`: reads a list from a feed, which the agent then follows.
 #pragma once
 
 #include "ctl/cmd/blocking.h"
@@ -16,6 +16,7 @@
 // Fetches the list of --url and adds its items. Without --url nothing happens. 0 or -errno with err
 // set.
 int block_url_read(const struct context *ctx, struct blocking *r, struct err *err);
-// The entries are committed: the list follows the feed from now on. 0 or -errno with err set.
+// Called after the entries are committed: the list follows the feed from now on. 0 or -errno with
+// err set.
 int block_url_keep(const struct context *ctx, const struct blocking *r, struct err *err);
 void block_url_free(struct block_url *u);

@@ -34,7 +34,7 @@ void blocking_free(struct blocking *r)
 	guard_free(&r->guard);
 }
 
-// In seconds, rounded up: an entry for one second lasts at least one.
+// Returns the time in seconds, rounded up: an entry for one second lasts at least one.
 static uint64_t wall_clock(void)
 {
 	struct timespec now;
@@ -113,8 +113,8 @@ static void answer_skipped(void *ctx, const char *name, const struct addr *a, co
 	log_warning("'%s' has address %s, %s: ignored", name, addr_format(a, text), why);
 }
 
-// Warns about an address family that could not be looked up: the operator may think that both are
-// blocked.
+// Warns about an address family that could not be looked up, since the operator may believe that
+// both are blocked.
 static void warn_missing(const struct targets *t)
 {
 	for (size_t n = 0; n < t->names_n; n++) {
@@ -167,7 +167,7 @@ int blocking_answered(struct blocking *r, const struct guard *guard, struct err 
 struct dns_options blocking_resolver(const struct context *ctx, const struct blocking *r,
 				     char path[BLOCKING_PATH])
 {
-	// As `ip netns exec` would show it to the commands in that namespace.
+	// The file that `ip netns exec` shows to commands in that namespace.
 	snprintf(path, BLOCKING_PATH, "/etc/netns/%s/resolv.conf", ctx->netns ? ctx->netns : "");
 	return (struct dns_options){
 		.servers = args_value_or(r->args, "resolver", PROCESS_RESOLVER),
@@ -280,7 +280,7 @@ int blocking_open(const struct context *ctx, const char *verb, bool dry_run, str
 		return not_attached(ctx->instance, verb, err);
 	if ((code = store_open(ctx->instance, ctx->line, ret, err)))
 		return code;
-	// Interfaces of an expired trial pass everything: entries would have no effect there.
+	// Interfaces of an expired trial pass everything, so entries would have no effect there.
 	if (!dry_run && (code = recover_trial((*ret)->instance, err)))
 		return code;
 	return need_attached((*ret)->instance, verb, err);
@@ -295,7 +295,7 @@ static size_t list_size(const struct store *b, const char *list)
 	return n;
 }
 
-// A list that shrinks to less than half is more often a broken download than intended.
+// A list that shrinks to less than half is more often a broken download than an intended change.
 static int check_shrink(const struct blocking *r, size_t before, struct err *err)
 {
 	size_t after = r->listed;
@@ -394,8 +394,8 @@ void blocking_warn_overruled(const struct blocking *r, const struct store *b)
 		}
 }
 
-// When the entry of the only target expires: another reference may keep it longer. With both
-// directions: the earlier of the two.
+// Returns when the entry of the only target expires, since another reference may keep it longer.
+// With both directions it is the earlier of the two times.
 static uint64_t stays_until(const struct blocking *r, const struct store *b)
 {
 	const struct item *item = r->targets.items.items.at;
@@ -418,7 +418,7 @@ static uint64_t stays_until(const struct blocking *r, const struct store *b)
 	return all;
 }
 
-// Whether lines of the list have a time or a direction.
+// Does any line of the list have a time or a direction?
 static bool lines_differ(const struct blocking *r)
 {
 	vec_each (&r->targets.items.items, item)
@@ -453,7 +453,7 @@ void blocking_add_change(struct text *line, const struct blocking *r)
 			  num_plural(change->removed, "address", "addresses"));
 }
 
-// The group that the host is in now, for whom the command speaks; NULL: none.
+// Returns the group of the origin that the host is in now; NULL: none.
 static const struct record *group_of(const struct blocking *r, const struct store *b,
 				     const struct item *item)
 {
@@ -473,7 +473,7 @@ static const struct record *group_of(const struct blocking *r, const struct stor
 	return NULL;
 }
 
-// Groups in the order of the records, each once.
+// Collects the groups in the order of the records, without duplicates.
 struct groups {
 	const struct record **at;
 	size_t n, cap;

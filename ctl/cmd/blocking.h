@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One command block or allow as data, for the command itself and for the lines of weir batch. The
-// functions are called in this order; nothing changes before blocking_record, and nothing takes
-// effect before the store is committed.
+// One block or allow command as data, for the command itself and for the lines of weir batch. The
+// functions are called in this order. Nothing changes before blocking_record, and nothing is
+// effective before the store is committed.
 #pragma once
 
 #include "ctl/base/text.h"
@@ -20,28 +20,29 @@ struct blocking {
 	bool force, dry_run;
 	unsigned resolver_timeout_ms; // 0: default
 	char by[160];
-	char *note;                   // of the intent
-	struct guard guard;           // for the command itself; a batch has one for all lines
-	struct records_change change; // by blocking_record
-	size_t listed;                // references of the list, by blocking_record
-	struct block_url *url;        // of --url; NULL: none
+	char *note;                   // note of the intent
+	struct guard guard;           // for a single command; a batch has one guard for all lines
+	struct records_change change; // set by blocking_record
+	size_t listed;                // references of the list, set by blocking_record
+	struct block_url *url;        // list of --url; NULL: none
 };
 
 void blocking_free(struct blocking *r);
-// Options and targets; args outlives *ret, which is zero. Invalid lines: overlay_report_errors.
+// Reads options and targets; args outlives *ret, which is zero. Invalid lines:
+// overlay_report_errors.
 int blocking_read(const struct context *ctx, const struct args *args, bool allow,
 		  struct blocking *ret, struct err *err);
-// Does it block what the user has not written, by host names or --group?
+// Does the command block addresses that the user has not written, by host names or --group?
 bool blocking_extends(const struct blocking *r);
-// Collects the addresses that must not be blocked; if the command has names or the like (`names`),
-// also the peers of all logins. If that fails, blocking is refused without force.
+// Collects the addresses that must not be blocked, with the peers of all logins if the command has
+// names or the like (`names`). If that fails, blocking is refused without force.
 int blocking_guard(const struct context *ctx, const struct blocking *r, bool names, bool force,
 		   struct guard *ret, struct err *err);
-// Asks for the names, and leaves out answers that must not be blocked.
+// Resolves the names, and leaves out answers that must not be blocked.
 int blocking_resolve(const struct context *ctx, struct blocking *r, const struct guard *guard,
 		     struct err *err);
-// The same in two steps, for names that are asked for together (targets_resolve): whom to ask, and
-// the rest.
+// The same in two steps, for names that are resolved together (targets_resolve): blocking_resolver
+// returns the resolver to ask, blocking_answered takes the answers.
 #define BLOCKING_PATH 512
 struct dns_options blocking_resolver(const struct context *ctx, const struct blocking *r,
 				     char path[BLOCKING_PATH]);
@@ -54,15 +55,15 @@ int blocking_open(const struct context *ctx, const char *verb, bool dry_run, str
 		  struct err *err);
 // Changes the records; refuses a list that shrinks.
 int blocking_record(struct blocking *r, struct store *store, struct err *err);
-// A block entry has no effect while an allow entry covers it: names that entry.
+// Names an allow entry that covers a new block entry, since the block entry then has no effect.
 void blocking_warn_overruled(const struct blocking *r, const struct store *b);
-// Adds what changed and until when: "blocked packets from 203.0.113.7 until 02:12 (1h)". The values
+// Adds the change and its expiry: "blocked packets from 203.0.113.7 until 02:12 (1h)". The values
 // go to the open object.
 void blocking_describe(struct text *line, const struct blocking *r, const struct store *b,
 		       struct out *o);
-// "; 5 hosts of 203.0.113.0/24 are blocked as one entry". The values go to the open object. After
-// the commit.
+// Adds "; 5 hosts of 203.0.113.0/24 are blocked as one entry", after the commit. The values go to
+// the open object.
 void blocking_add_groups(struct text *line, const struct blocking *r, const struct store *b,
 			 struct out *o);
-// "; no change"
+// Adds "; no change".
 void blocking_add_change(struct text *line, const struct blocking *r);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Makes, restores, attaches and removes, in the order in which that is safe.
+// Creates, restores and removes instances and attaches interfaces, in the order in which that is
+// safe.
 #include "ctl/control/bringup.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static int prepare(const char *instance, const char *id, struct restore *r, stru
 	if (code) {
 		err_prefix(err, "cannot restore the accepted policy %s", id);
 		if (err)
-			err->kind = ERR_SYSTEM; // the name is not the operator's input
+			err->kind = ERR_SYSTEM; // the operator did not enter the name
 		return code;
 	}
 	if (candidate_compile(r->candidate, r->revision.path, NULL, 0))
@@ -53,8 +54,8 @@ static int prepare(const char *instance, const char *id, struct restore *r, stru
 				      err);
 }
 
-// Without the lock, as neighbours may be waited for. What goes wrong shows when it is done with the
-// lock.
+// Runs without the lock, as neighbours may be waited for. The restore under the lock reports any
+// failure.
 static void restore_prepare(const char *instance, struct restore *ret)
 {
 	char id[REVISION_ID] = "";
@@ -160,8 +161,8 @@ static int restore_overlay(struct bringup *b, struct err *err)
 	return code;
 }
 
-// Policy and overlay from the state folder. An accepted policy that cannot be restored does not
-// block a new one.
+// Restores policy and overlay from the state folder. An accepted policy that cannot be restored
+// does not block a new one.
 static int restore_state(struct bringup *b, struct restore *r, const char *name, bool new_policy,
 			 struct err *err)
 {
@@ -303,7 +304,7 @@ static bool is_by_name(const struct instance *i, uint32_t number, const char *na
 }
 
 // *ret: the number of the interface if it runs our program, else 0. An interface that cannot be
-// inspected is not taken for detached: the end of a trial would detach it.
+// inspected does not count as detached, since the end of a trial would then detach it.
 static int find_held(const struct instance *i, const struct link *link, uint32_t *ret,
 		     struct err *err)
 {
@@ -320,9 +321,9 @@ static int find_held(const struct instance *i, const struct link *link, uint32_t
 	return 0;
 }
 
-// Whether attaching changes nothing for the packets of the interface. It does for a device that was
-// renamed, since policies go by its name then, and for one that came with a trial, since it stays
-// after the trial.
+// Does attaching change nothing for the packets of the interface? It changes something for a device
+// that was renamed, since policies then apply to the new name, and for a device that a trial has
+// attached, since the device then stays attached after the trial.
 static bool is_settled(const struct instance *i, uint32_t held, const char *name)
 {
 	return held && is_by_name(i, held, name) && !(i->knobs->brought >> held & 1);
@@ -337,7 +338,7 @@ static void add_warning(const char *warning, struct attach_result *ret)
 			 warning);
 }
 
-// Everything that may refuse the interface; nothing is changed.
+// Checks everything that may refuse the interface, and changes nothing.
 static int check_attach(const struct bringup *b, const char *ifname, const struct gate *gate,
 			struct link *link, uint32_t *held, char *warning, size_t size,
 			struct err *err)
@@ -405,8 +406,8 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	add_warning(warning, ret);
 	if (ret->changed) {
 		fitness_warn(&advices, &link, ret->mode, ret->notice, sizeof(ret->notice));
-		// A device that was made anew under its name was known by another index; until here
-		// every frame on it was taken for its own.
+		// A device that was deleted and created again under its name had another index
+		// before. Until this call every frame on the device was treated as its own.
 		macs_refresh(b->instance, NULL);
 	}
 	if ((code = note_origin(b->instance, generation, ret, err)) && ret->changed)
@@ -452,9 +453,9 @@ int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err
 	*ret_removed = !instance_has_ifaces(b->instance);
 	if (!*ret_removed)
 		return 0;
-	// The maps are removed: what a killed command left beside the old files is decided now. A
-	// record that still cannot be written does not keep the instance: its own command has
-	// failed and reported it.
+	// The maps are removed, so the files that a killed command left beside the old ones are
+	// kept or deleted now. A record that still cannot be written does not keep the instance:
+	// its own command has failed and reported it.
 	recover_record(b->instance, NULL);
 	if ((code = store_part(b->instance, err)))
 		return code;

@@ -74,7 +74,7 @@ static int compare_ref(const struct store_ref *r, const struct prefix *p)
 	return prefix_compare(&mine, p);
 }
 
-// The first reference that does not sort before this prefix.
+// Returns the first reference that does not sort before this prefix.
 static size_t first_of(const struct store_snapshot *s, const struct prefix *p)
 {
 	size_t from = 0, to = s->n;
@@ -96,7 +96,7 @@ static bool same_origin(struct entries *e, const struct store_ref *a, const stru
 	       !strcmp(find_owner(e, a->owner)->origin, find_owner(e, b->owner)->origin);
 }
 
-// Is it a member of a group, which is an entry in its place?
+// Is the reference a member of a group, which is an entry in its place?
 static bool is_hidden(struct entries *e, const struct store_ref *ref)
 {
 	const struct store_snapshot *s = e->store->snapshot;
@@ -170,7 +170,7 @@ static int compare_references(const void *a, const void *b)
 	return order ? order : strcmp(x->name, y->name);
 }
 
-// The references from e->next on that are of one entry. False: it is not wanted.
+// Reads the references of one entry, from e->next on. False: the entry is not wanted.
 static bool read_entry(struct entries *e)
 {
 	const struct store_snapshot *s = e->store->snapshot;
@@ -204,8 +204,8 @@ const struct entry *entries_at(struct entries *e, size_t at)
 	return &e->entry;
 }
 
-// Counters are read together: entries that are neighbours in the list are far from each other in
-// the maps.
+// Counters are read together, since entries that are neighbours in the list are far apart in the
+// maps.
 
 static void add_counter(struct entries *e, const struct store_ref *ref)
 {
@@ -218,7 +218,8 @@ static int read_counters(struct entries *e, struct err *err)
 	return overlay_read_many(e->store->instance, e->counters.at, e->counters.n, err);
 }
 
-// From the present entry on; the first time a few, so that a reader sees them soon.
+// Reads the counters of the present entry and of following ones; the first time of a few, so that a
+// reader sees them soon.
 static int count_ahead(struct entries *e, struct err *err)
 {
 	const struct store_snapshot *s = e->store->snapshot;
@@ -244,7 +245,7 @@ int entries_count_at(struct entries *e, const size_t *at, size_t n, struct err *
 	return read_counters(e, err);
 }
 
-// The counters of the present entry; those of entries that were not asked for are left out.
+// Finds the counters of the present entry, and skips counters of entries that were not asked for.
 static const struct overlay_entry *find_counter(struct entries *e)
 {
 	while (e->counted < e->counters.n) {
@@ -256,7 +257,7 @@ static const struct overlay_entry *find_counter(struct entries *e)
 	return NULL;
 }
 
-// An entry that has expired meanwhile has no counters.
+// An entry that has expired in between has no counters.
 int entries_count(struct entries *e, struct err *err)
 {
 	const struct overlay_entry *counter = find_counter(e);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The entries of a store one after another, in the order of their prefixes: each with its
-// references and what it has counted.
+// Visits the entries of a store in the order of their prefixes, each with its references and
+// counters.
 #pragma once
 
 #include "ctl/control/store.h"
@@ -27,10 +27,10 @@ struct entry {
 struct entry_owner {
 	uint32_t number;
 	struct owner owner;
-	char *room; // of its strings
+	char *room; // holds its strings
 };
 
-// Whether entries of this prefix and kind are wanted.
+// Are entries of this prefix and kind wanted?
 typedef bool entries_wanted(const void *ctx, const struct prefix *p, uint8_t kind);
 
 struct entries {
@@ -39,24 +39,24 @@ struct entries {
 	const void *wanted_ctx;
 	struct entry entry;                 // the present one
 	size_t next;                        // reference
-	VEC(struct overlay_entry) counters; // of entries that are due soon
-	size_t counted;                     // of these, the one that is due next
+	VEC(struct overlay_entry) counters; // counters read ahead
+	size_t counted;                     // position in these counters
 	struct entry_owner **owners;
 	size_t owners_n;
 };
 
-// Of a store from store_read.
+// Begins a walk through a store from store_read.
 struct entries entries_of(struct store *store);
-// The next entry, without its counters, valid until the next call; NULL at the end.
+// Returns the next entry, without its counters, valid until the next call; NULL at the end.
 const struct entry *entries_next(struct entries *e);
-// The entry with this `at` once more.
+// Returns the entry with this `at` again.
 const struct entry *entries_at(struct entries *e, size_t at);
-// The hosts of a group (records_group.h), by one of the references of the entry that was returned
-// last: none if it is no group. How many.
+// Visits the hosts of a group (records_group.h), by one reference of the entry that was returned
+// last. An entry that is no group has none. Returns how many were visited.
 size_t entries_hosts(struct entries *e, const struct entry_reference *reference,
 		     void (*visit)(void *ctx, const struct addr *host), void *ctx);
-// Reads the counters of the entry that was returned last, and of many of the following ones with
-// them. 0 or -errno with err set.
+// Reads the counters of the entry that was returned last, and of many following entries. 0 or
+// -errno with err set.
 int entries_count(struct entries *e, struct err *err);
 // The same for entries that the caller visits next with entries_at, in this order.
 #define ENTRIES_AHEAD 65536 // at most

@@ -24,13 +24,13 @@ struct items_strings {
 	char at[];
 };
 
-// A line while it is read.
+// A line that is being read.
 struct item_line {
 	struct items *items;
-	struct lines in; // its number, and its rest
+	struct lines in; // line number, and the rest of the line
 	bool wide;
-	struct word what, note;            // as written
-	struct item item;                  // the options; what all items of the line share
+	struct word what, note; // as written
+	struct item item;       // options, and other values that all items of the line share
 	struct prefix prefixes[RANGE_MAX]; // n prefixes; none for a name
 	size_t n;
 	bool mapped;
@@ -47,7 +47,7 @@ void items_free(struct items *b)
 	*b = (struct items){0};
 }
 
-// A copy of the word that lives as long as the items.
+// Returns a copy of the word that lives as long as the items.
 static char *keep(struct items *b, struct word w)
 {
 	struct items_strings *chunk = b->strings;
@@ -67,7 +67,7 @@ static char *keep(struct items *b, struct word w)
 	return copy;
 }
 
-// Characters that may be shown on a terminal, cut at the size of ret.
+// Copies only characters that may be shown on a terminal, as many as ret has room for.
 static void put_shown(char *ret, size_t size, const char *text)
 {
 	CLEANUP_TEXT struct text shown = {0};
@@ -88,7 +88,7 @@ static bool errors_are_kept(const struct items *b)
 	return b->errors.n < ITEMS_ERRORS_MAX;
 }
 
-// Counts an error of a line and keeps its sentence if it is among the first.
+// Counts an error of a line, and keeps its sentence if the error is among the first.
 __attribute__((format(printf, 2, 3))) static int refuse(struct item_line *l, const char *fmt, ...)
 {
 	struct items *b = l->items;
@@ -144,7 +144,7 @@ static int check_width(struct item_line *l)
 	return 0;
 }
 
-// Words of the language name nothing, here as in a policy.
+// Refuses the keywords of the language, which are no names here or in a policy.
 static int check_keyword(struct item_line *l)
 {
 	static const char *const options[] = {"for", "note", "to", "both", "from"};
@@ -165,7 +165,7 @@ static int check_keyword(struct item_line *l)
 	return 0;
 }
 
-// "country DE": the keyword has been read. The name is the result of geo_format.
+// Reads the rest of "country DE" after the keyword. The name is the result of geo_format.
 static int parse_geo(struct item_line *l, enum geo_kind kind)
 {
 	struct word word = lines_word(&l->in);
@@ -201,7 +201,7 @@ static int parse_name(struct item_line *l)
 	return 0;
 }
 
-// Is a word that looks like an address meant as a range? Names and lengths may have a '-', too.
+// Does a word that looks like an address mean a range? Names and lengths may have a '-', too.
 static bool looks_like_range(struct word w)
 {
 	const char *dash = memchr(w.at, '-', w.len);
@@ -209,7 +209,7 @@ static bool looks_like_range(struct word w)
 	return dash && (dash == w.at || addr_looks_like(w.at, (size_t)(dash - w.at)));
 }
 
-// "1.2.3.4:80", "[2001:db8::1]:80", "2001:db8::1%eth0": the address in it, where there is one.
+// Finds the address in "1.2.3.4:80", "[2001:db8::1]:80" or "2001:db8::1%eth0".
 static bool address_in(struct word w, char separator, struct word *ret_rest, addr_text ret)
 {
 	const char *at = memchr(w.at, separator, w.len);
@@ -231,8 +231,8 @@ static bool address_in(struct word w, char separator, struct word *ret_rest, add
 	return true;
 }
 
-// More than an address: an entry applies to all packets of an address, on all interfaces. Words of
-// policies would be ignored.
+// Refuses more than an address: an entry applies to all packets of an address, on all interfaces,
+// and other words of policies would be ignored.
 static int refuse_more(struct item_line *l)
 {
 	addr_text host;
@@ -251,7 +251,7 @@ static int refuse_more(struct item_line *l)
 		SHOWN(l->what), host, host, SHOWN(rest));
 }
 
-// "1.2.3.4,5.6.7.8"
+// Refuses lists: "1.2.3.4,5.6.7.8"
 static int refuse_comma(struct item_line *l)
 {
 	struct word w = l->what;
@@ -264,7 +264,7 @@ static int refuse_comma(struct item_line *l)
 					      : "write one item per line");
 }
 
-// More than a host name.
+// Refuses more than a host name.
 static int refuse_url(struct item_line *l)
 {
 	struct word w = l->what;
@@ -281,7 +281,7 @@ static int refuse_url(struct item_line *l)
 	return 0;
 }
 
-// A word that is neither a prefix nor a range.
+// Refuses a word that is neither a prefix nor a range, with the reason.
 static int parse_other(struct item_line *l)
 {
 	int code;
@@ -307,7 +307,8 @@ static int read_prefix(struct item_line *l)
 	return prefix_parse(w.at, w.len, l->prefixes, &l->mapped, NULL);
 }
 
-// The parsers are tried first: asking what a word looks like costs more than they do.
+// The parsers are tried first: they cost less than the functions that recognise what a word looks
+// like.
 static int parse_what(struct item_line *l)
 {
 	struct word w = l->what;
@@ -356,7 +357,8 @@ static bool is_printable(struct word w)
 	return true;
 }
 
-// How many bytes of s, which is valid UTF-8, fit into ITEMS_NOTE_MAX without half a code point.
+// Returns how many bytes of s, which is valid UTF-8, fit into ITEMS_NOTE_MAX without half a code
+// point.
 static size_t fitting(const struct text *s)
 {
 	size_t n = s->len < ITEMS_NOTE_MAX ? s->len : ITEMS_NOTE_MAX;
@@ -406,7 +408,7 @@ static int parse_note(struct item_line *l)
 	return 0;
 }
 
-// "A - B" or "A -B": the parser of ranges knows how to write that.
+// Refuses "A - B" and "A -B": the parser of ranges prints the right form.
 static int refuse_blanks(struct item_line *l, struct word dash)
 {
 	struct word range = {.at = l->what.at};
@@ -496,8 +498,9 @@ static void add_items(struct item_line *l)
 	}
 }
 
-// "1.2.3.4 for 10m", "1.2.3.4 port 80": what a line of a list or a rule has after an address, among
-// the words of the command line. Returns how many words that is; 0: the first word is an item.
+// Refuses, among the words of the command line, the words that a line of a list or a rule has after
+// an address: "1.2.3.4 for 10m", "1.2.3.4 port 80". Returns how many words that is; 0: the first
+// word is an item.
 static size_t refuse_words(struct item_line *l, const char *const *words, size_t n)
 {
 	static const struct {
@@ -530,7 +533,7 @@ static size_t refuse_words(struct item_line *l, const char *const *words, size_t
 	return others[i].takes;
 }
 
-// "country DE" as one word, as messages and documents have it: where its second part begins.
+// Finds the second part of "country DE" as one word, which is the form of messages and documents.
 static const char *second_part(const char *word)
 {
 	const char *blank = strchr(word, ' ');
@@ -547,7 +550,7 @@ size_t items_add_words(struct items *b, const char *const *words, size_t n)
 	struct item_line l;
 	size_t refused;
 
-	// Not the whole struct: the prefixes are 4.6 kB that need no zeros.
+	// Only these members are set, since the prefixes are 4.6 kB that need no zeros.
 	l.items = b;
 	l.in = (struct lines){.number = NO_LINE};
 	l.wide = true;
@@ -567,7 +570,7 @@ size_t items_add_words(struct items *b, const char *const *words, size_t n)
 	return two ? 2 : 1;
 }
 
-// The first line that is not empty, as far as it distinguishes foreign formats.
+// Beginning of the first line that is not empty, for the detection of other formats.
 struct sample {
 	struct word line, words[3];
 };
@@ -593,8 +596,8 @@ static bool is_json(const struct sample *s)
 	       begins(s->words[0], "[\"");
 }
 
-// The first word of a command, followed by a word that is not an option here: a host may well be
-// called "add".
+// Is the line a command? Its first word is followed by a word that is not an option here, since a
+// host may be called "add".
 static bool is_command(const struct sample *s, const char *const *verbs, size_t n)
 {
 	static const char *const options[] = {"for", "to", "both", "note"};
@@ -627,7 +630,7 @@ static bool is_nft(const struct sample *s)
 	return is_command(s, verbs, ARRAY_SIZE(verbs));
 }
 
-// ADDRESS NAME, where the name shows that it is not a misspelt option.
+// Is the line ADDRESS NAME? The name must show that it is not a misspelt option.
 static bool is_hosts(const struct sample *s)
 {
 	static const char *const locals[] = {"localhost", "broadcasthost"};
@@ -660,7 +663,7 @@ static const struct {
 	{"CSV", "extract the column with the addresses: cut -d, -f1", is_csv},
 };
 
-// 0, or an error that names what the text is instead.
+// Returns 0, or an error that names the format of the text.
 static int check_format(const struct item_line *line)
 {
 	struct item_line l = *line;
@@ -685,7 +688,7 @@ static void parse_line(struct item_line *l)
 		add_items(l);
 }
 
-// Byte order marks and compressed files, which have no lines to look at.
+// Refuses byte order marks and compressed files, which have no lines to inspect.
 static int check_start(struct item_line *l, const char *text, size_t len)
 {
 	struct word start = {text, len};

@@ -46,18 +46,17 @@ struct items {
 	struct items_strings *strings; // owns the names and notes
 };
 
-// The first of n words of the command line: a WHAT, one or two words for "country DE". Wide
-// prefixes are taken (the guard judges them). Returns how many words it has taken.
+// Reads an item (WHAT) from the first of n words of the command line; "country DE" may be two
+// words. Wide prefixes are accepted (the guard judges them). Returns how many words the item has.
 size_t items_add_words(struct items *b, const char *const *words, size_t n);
-// A whole list, which need not outlive the call. Every bad line becomes one error and the rest is
-// read on. Hosts files, ipset save, nft, CSV, JSON and HTML are recognised by their first line: one
-// error that names the format, and nothing is read. Shorter than /8 (IPv4) or /16 (IPv6), loopback
-// and unspecified are refused unless `wide`.
+// Reads a whole list, which need not outlive the call. Every bad line becomes one error, and the
+// other lines are read. Hosts files, ipset save, nft, CSV, JSON and HTML are recognised by their
+// first line: one error names the format, and nothing is read. Prefixes shorter than /8 (IPv4) or
+// /16 (IPv6), loopback and unspecified addresses are refused unless `wide`.
 void items_add_text(struct items *b, const char *text, size_t len, bool wide);
 void items_free(struct items *b);
-// Does a list need `wide` for this prefix? NULL: no; else why: "is loopback".
+// Does a list need `wide` for this prefix? NULL: no; else the reason: "is loopback".
 const char *items_wide_problem(const struct prefix *p);
 // Adds the note in a form that a list can have: '"' becomes "'", a tab a blank, unprintable or
-// invalid UTF-8 '?', and the note is cut off at ITEMS_NOTE_MAX bytes. True: nothing had to be
-// changed.
+// invalid UTF-8 '?', and the note is cut off at ITEMS_NOTE_MAX bytes. True: the note is unchanged.
 bool items_add_note(struct text *t, const char *note);

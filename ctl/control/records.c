@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The records, sorted: a change is a sort and a merge, a look-up a binary search.
+// Keeps the records sorted: a change is a sort and a merge, a look-up a binary search.
 #include "ctl/control/records.h"
 
 #include <endian.h>
@@ -60,8 +60,8 @@ int records_compare_owners(const struct owner *a, const struct owner *b)
 	return order;
 }
 
-// Family and first seven bytes of the address as one number: in most comparisons it decides, and a
-// sort of 100,000 references takes half the time.
+// Returns family and first seven bytes of the address as one number. It decides most comparisons,
+// and a sort of 100,000 references takes half the time.
 static uint64_t head_of(const struct prefix *p)
 {
 	uint64_t head;
@@ -96,7 +96,7 @@ static struct run run_of(const struct record *at, size_t n)
 	return (struct run){at, n ? at + n : at}; // an empty array may be NULL
 }
 
-// If equal, the ones of a first.
+// Merges two sorted runs; of equal records, those in a are first.
 static struct record *merge_runs(const struct records *r, struct run a, struct run b,
 				 struct record *to)
 {
@@ -141,7 +141,7 @@ static void sort(const struct records *r, struct record **list, size_t n)
 	}
 }
 
-// Whether an existing reference moves to the owner that repeats it.
+// Does an existing reference move to the owner that repeats it?
 static bool takes_over(const struct owner *fresh, const struct owner *old)
 {
 	if (fresh->fleeting != old->fleeting)
@@ -152,7 +152,7 @@ static bool takes_over(const struct owner *fresh, const struct owner *old)
 static void repeat(const struct records *r, struct record *record, const struct record *fresh)
 {
 	if (records_is_group(r, record) && !records_is_group(r, fresh)) {
-		*record = *fresh; // the user blocks the net itself: the group does not end it
+		*record = *fresh; // the user blocks the net: the group no longer ends it
 		return;
 	}
 	if (takes_over(&r->owners.at[fresh->owner], &r->owners.at[record->owner]))
@@ -161,7 +161,7 @@ static void repeat(const struct records *r, struct record *record, const struct 
 		record->until_s = fresh->until_s;
 }
 
-// The references as records, sorted, each once.
+// Returns the references as records, sorted, without duplicates.
 static struct record *sorted_references(const struct records *r, const struct reference *references,
 					size_t n, size_t *ret_n)
 {
@@ -186,7 +186,7 @@ static struct record *sorted_references(const struct records *r, const struct re
 	return list;
 }
 
-// The references of one origin, list and name, or of many owners. Neighbours mostly have the same
+// The references of one origin, list and name, or of many owners. Neighbours usually have the same
 // owner.
 struct own {
 	const struct records *records;
@@ -234,7 +234,7 @@ static void update(const struct records *r, struct record *record, const struct 
 		change->unchanged++;
 }
 
-// Which of two lists advances: < 0 the first, > 0 the second, 0 both.
+// Decides which of two lists advances: < 0 the first, > 0 the second, 0 both.
 static int next_of(const struct records *r, struct run a, struct run b)
 {
 	if (a.at == a.end)
@@ -244,7 +244,7 @@ static int next_of(const struct records *r, struct run a, struct run b)
 	return record_compare(r, a.at, b.at);
 }
 
-// Where a change of this owner is counted.
+// Returns the counter for a change of this owner.
 static struct records_change *counter(const struct own *own, struct records_change *sum,
 				      uint32_t owner)
 {
@@ -252,7 +252,7 @@ static struct records_change *counter(const struct own *own, struct records_chan
 }
 
 // Merges sorted references into the records. References of `own` (may be NULL) that are not among
-// them are removed.
+// the sorted ones are removed.
 static struct records_change merge(struct records *r, struct run fresh, struct own *own)
 {
 	struct records_change sum = {0};
@@ -340,7 +340,8 @@ size_t records_drop(struct records *r, const bool *marked)
 	return before - kept;
 }
 
-// Index of the first record from `from` on that does not sort before this prefix and kind.
+// Returns the index of the first record, from `from` on, that does not sort before this prefix and
+// kind.
 static size_t lower_bound(const struct records *r, size_t from, const struct prefix *p,
 			  uint8_t kind)
 {
@@ -433,7 +434,7 @@ const struct record *records_find(const struct records *r, const struct prefix *
 }
 
 // The prefixes that contain p are in the records in order of their length, so each search begins
-// where the one before ended.
+// where the previous one ended.
 void records_covering(const struct records *r, const struct prefix *p,
 		      void (*visit)(void *ctx, const struct record *record), void *ctx)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The records of the overlay: which owner asks for which entry. Pure: uses only memory.
 //
-// The kernel knows of an entry only when it expires. The records know the owners: a record is the
-// reference of one owner to one entry. An entry exists while any record refers to it, with the
-// latest expiry of all. journal.h has their file. A command loads the records that it touches
-// (store.h).
+// The kernel knows of an entry only its expiry. The records know the owners: a record is the
+// reference of one owner to one entry. An entry exists as long as any record refers to it, with the
+// latest expiry of all. journal.h describes the file of the records. A command loads the records
+// that it touches (store.h).
 #pragma once
 
 #include <stdbool.h>
@@ -15,13 +15,13 @@
 #include "ctl/base/addr.h"
 #include "ctl/base/vec.h"
 
-#define RECORD_NEVER UINT64_MAX // `until` of what has no end; so "the later wins" is a comparison
+#define RECORD_NEVER UINT64_MAX // `until` of an entry without end: always the later of two times
 
 // The owner of a reference, and its note. Records share owners; two references to a prefix are the
-// same if origin, list and name are equal. NULL counts as "" in what callers pass; in the records
-// the five strings are one allocation that begins at origin.
+// same if origin, list and name are equal. NULL counts as "" in the arguments of callers; in the
+// records the five strings are one allocation that begins at origin.
 struct owner {
-	char *origin;     // --origin: the program or person that speaks; "" by default
+	char *origin;     // --origin: the program or person that asks; "" by default
 	char *list;       // --sync NAME; "" otherwise
 	char *name;       // host name of the address; "" for an address
 	char *note;       // --note; "" without
@@ -38,8 +38,8 @@ struct record {
 	uint64_t until_s; // wall clock, RECORD_NEVER
 };
 
-// The wall clock and one that cannot be set: within one boot, the difference shows how far the
-// first was set.
+// The wall clock, and a clock that cannot be set: within one boot, their difference shows how far
+// the wall clock was set.
 #define RECORDS_BOOT 36 // characters of /proc/sys/kernel/random/boot_id
 struct records_clock {
 	char boot[RECORDS_BOOT + 1]; // "" when it is not known
@@ -53,7 +53,7 @@ struct record_list {
 };
 
 struct records {
-	struct records_clock clock; // that its times are of
+	struct records_clock clock; // clock of the records' times
 	VEC(struct owner) owners;
 	struct record_list list; // sorted by record_compare, no duplicates
 };
@@ -67,8 +67,8 @@ int record_compare(const struct records *r, const struct record *a, const struct
 // Adds an owner (copies its strings) and returns its index.
 uint32_t records_owner(struct records *r, const struct owner *h);
 
-// The references of one command together, so that 100,000 references cost a sort and a merge, not
-// 100,000 searches.
+// The references of one command are passed together, so that 100,000 references cost a sort and a
+// merge, not 100,000 searches.
 struct reference {
 	struct prefix prefix;
 	uint8_t kind;
@@ -81,46 +81,47 @@ struct records_change {
 	size_t shortened, removed;         // by records_replace only
 };
 
-// Adds references (any order, repetitions allowed). An existing one gets the later expiry and,
-// where the new owner has a note or another group, the new owner. One that is kept across reboots
-// stays so if it is repeated as a fleeting one, and a fleeting one becomes permanent if it is
-// repeated as such. *ret is overwritten.
+// Adds references (any order, repetitions allowed). An existing reference gets the later expiry
+// and, if the new owner has a note or another group, the new owner. A reference that survives
+// reboots remains so if it is repeated as a fleeting one, and a fleeting reference becomes
+// permanent if it is repeated as a permanent one. *ret is overwritten.
 void records_add(struct records *r, const struct reference *references, size_t n,
 		 struct records_change *ret);
-// Replaces the references of this origin + list + name by these, expiries included (for --sync and
-// for names whose addresses changed): others of the same kinds (bit mask 1 << kind) are removed.
-// The owners of the references are of that origin, list and name.
+// Replaces the references of this origin, list and name by these, expiries included (for --sync and
+// for names whose addresses changed). Others of the same kinds (bit mask 1 << kind) are removed.
+// The owners of the references have this origin, list and name.
 void records_replace(struct records *r, const struct owner *who, unsigned kinds,
 		     const struct reference *references, size_t n, struct records_change *ret);
-// The same for many owners in one merge, with all kinds: those for which owned[index] is true, and
-// all that share origin, list and name with them (the caller marks these too). changes[index of the
-// owner] counts what changed.
+// The same for many owners in one merge, with all kinds: owners with owned[index] true, and all
+// that share origin, list and name with them (the caller marks these, too). changes[index of the
+// owner] counts the changes.
 void records_replace_owners(struct records *r, const bool *owned,
 			    const struct reference *references, size_t n,
 			    struct records_change *changes);
-// Do two owners agree in origin, list and name? Less than, equal to or greater than 0.
+// Compares origin, list and name of two owners. Returns less than, equal to or greater than 0.
 int records_compare_owners(const struct owner *a, const struct owner *b);
 // Removes the references to exactly these prefixes (any order) with this origin. References of
-// names and lists stay unless `who` names them. prefixes NULL: all references of who. *ret_removed:
-// how many.
+// names and lists remain unless `who` names them. prefixes NULL: all references of who.
+// *ret_removed counts the removed ones.
 void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 		    const struct prefix *prefixes, size_t n, size_t *ret_removed);
 // Removes all references of an origin, including its names and lists; origin NULL: of all origins.
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
 			   size_t *ret_removed);
-// Removes the records that are marked, by index in r->list; how many.
+// Removes the records that are marked, by index in r->list, and returns how many they were.
 size_t records_drop(struct records *r, const bool *marked);
-// How far the wall clock was set between the two readings, in seconds: 0 within two seconds, or
-// when that cannot be known since they are of different boots.
+// Returns how far the wall clock was set between the two readings, in seconds; 0 if within two
+// seconds, or if the readings are of different boots and cannot be compared.
 int64_t records_clock_set_by(const struct records_clock *then, const struct records_clock *now);
-// Moves a time of a record by that, so that the remaining time does not change.
+// Moves a time of a record by as much, so that the remaining time does not change.
 uint64_t records_shifted(uint64_t wall_s, int64_t by_s);
-// Merges further records, of prefixes that are not in the list, into it; the owners belong to r.
+// Merges further records into the list, whose prefixes the list does not have yet. Their owners
+// belong to r.
 void records_load(const struct records *r, struct record_list *list, const struct record *more,
 		  size_t n);
 
-// The entries the kernel should have: for each prefix and kind the latest expiry, in the order of
-// the records. *ret is overwritten; the caller frees ret->at.
+// The entries that the kernel should have: for each prefix and kind the latest expiry, in the order
+// of the records. *ret is overwritten; the caller frees ret->at.
 struct records_entry {
 	struct prefix prefix;
 	uint8_t kind;
@@ -130,11 +131,12 @@ struct records_entries {
 	struct records_entry *at;
 	size_t n, cap;
 };
-// The list is of records of r; members of a group are left out.
+// Computes the entries of a list of records of r; members of a group are left out.
 void records_entries(const struct records *r, const struct record_list *list,
 		     struct records_entries *ret);
 
-// First record of exactly this prefix and kind, and how many follow; NULL if there are no records.
+// Returns the first record of exactly this prefix and kind, and how many such records follow each
+// other; NULL if there are no records.
 const struct record *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
 				  size_t *ret_n);
 // Calls visit for every record whose prefix contains p, widest first; not for members of a group.

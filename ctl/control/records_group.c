@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Counts the members in a net, and adds, changes or drops the record of their group.
+// Counts the members in a net, and adds, changes or removes the record of their group.
 #include "ctl/control/records_group.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ bool records_is_group(const struct records *r, const struct record *record)
 	return r->owners.at[record->owner].group && !prefix_is_host(&record->prefix);
 }
 
-// The first record of the list that is inside of the net, or would be.
+// Returns the first record of the list inside the net, or the place where it would be.
 static size_t first_in(const struct record_list *list, const struct prefix *net)
 {
 	size_t from = 0, to = list->n;
@@ -170,7 +170,7 @@ static bool is_wanted(const struct claim *c, const struct prefix *net, bool allo
 	return may ? may(ctx, net) : c->record != UINT32_MAX;
 }
 
-// It is never fleeting: whether enough members are left after a restart is found then.
+// A group is never fleeting: a restart decides again whether enough members are left.
 static uint32_t owner_of(struct records *r, const struct claim *c)
 {
 	const struct owner *last = &r->owners.at[c->last];
@@ -184,7 +184,7 @@ static uint32_t owner_of(struct records *r, const struct claim *c)
 						.group = c->group});
 }
 
-// The records that come and go.
+// Records that are added and removed.
 struct regrouping {
 	bool *dropped;
 	VEC(struct reference) added;

@@ -14,25 +14,26 @@
 
 #include "ctl/control/records.h"
 
-// The /24 or /64 that a prefix is in, or is; false: the prefix is wider.
+// Returns the /24 or /64 that contains or equals the prefix; false: the prefix is wider.
 bool records_net(const struct prefix *p, struct prefix *ret);
 // Is the record a member, a group?
 bool records_is_member(const struct records *r, const struct record *record);
 bool records_is_group(const struct records *r, const struct record *record);
-// The group in the list (of records of r) that has this member; NULL: it has none, or is no member.
+// Returns the group in the list (of records of r) that has this member; NULL: the record is no
+// member, or has no group.
 const struct record *records_group_of(const struct records *r, const struct record_list *list,
 				      const struct record *member);
-// How many members of the list the group has.
+// Counts the members of the group in the list.
 size_t records_group_size(const struct records *r, const struct record_list *list,
 			  const struct record *group);
 
 // May a group of this prefix be formed?
 typedef bool records_may(const void *ctx, const struct prefix *net);
-// Makes the groups of these nets (sorted, each once) what they must be; all records inside of the
-// nets are loaded. A new group needs `may` (NULL: none is formed), an existing one ends where `may`
-// says no, where its net has an allow record, or where it has too few members. Repeating it changes
+// Forms and ends the groups of these nets (sorted, without duplicates); all records inside the nets
+// are loaded. A new group needs `may` (NULL: no group is formed). An existing group ends if `may`
+// returns false, if its net has an allow record, or if it has too few members. A repetition changes
 // nothing.
 void records_regroup(struct records *r, const struct prefix *nets, size_t n, records_may *may,
 		     const void *ctx);
-// Marks the members of groups that are marked (by index in r->list), for a removal.
+// Marks the members of the marked groups (by index in r->list), too, for a removal.
 void records_mark_members(const struct records *r, bool *marked);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers for the names of entries: what they change is found without the lock, and changed under
-// it.
+// Follows the answers for the names of entries: finds their changes without the lock, and applies
+// them under the lock.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct wishes {
 	size_t n, cap;
 };
 
-// What the databases have for the places.
+// The prefixes of the places in the databases.
 struct place_answers {
 	VEC(struct refresh_name *) names;
 	VEC(struct geo) geos;
@@ -53,7 +53,7 @@ static void take_ranges(const struct place_answers *p)
 	}
 }
 
-// Without a database, or with a damaged one, each of them has that failure.
+// If a database is missing or damaged, each of its places has this failure.
 static void find_places(struct refresh *r, struct place_answers *ret)
 {
 	struct err why = {0};
@@ -109,7 +109,7 @@ static void forget_counts(const struct wishes *wishes)
 	}
 }
 
-// Those that change something; they are counted again under the lock.
+// Keeps the wishes that change something. They are counted again under the lock.
 static void keep_changing(struct wishes *wishes)
 {
 	size_t kept = 0;
@@ -121,8 +121,8 @@ static void keep_changing(struct wishes *wishes)
 	forget_counts(wishes);
 }
 
-// Leaves those that would change anything if nothing were protected. Without any, what is protected
-// need not be known.
+// Keeps the wishes that would change something if nothing were protected. If no wish is left, the
+// protected addresses need not be read.
 static void keep_news(const struct records *held, struct wishes *wishes, uint64_t now_s)
 {
 	const struct guard nothing = {0};
@@ -151,8 +151,8 @@ static void add_addresses(const struct refresh_wish *wish, struct wish_prefixes 
 		vec_push(prefixes, wish->ranges->prefixes.at[p]);
 }
 
-// What the names have, and all references to what they get: an entry lives as long as the last of
-// them.
+// Loads the records of the names, and all references to the addresses of their answers: an entry
+// lives as long as its last reference.
 static int load(struct store *store, const struct wishes *wishes, struct err *err)
 {
 	CLEANUP_VEC struct wish_prefixes prefixes = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Changes the references of names by other answers. Pure: uses only memory.
+// Changes the references of names according to new answers. Pure: uses only memory.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct reference_list {
 	size_t n, cap;
 };
 
-// The references of one owner: all with the same origin, list and name.
+// The references of one owner, which have the same origin, list and name.
 struct group {
 	const struct records *records;
 	const struct guard *guard;
@@ -45,7 +45,7 @@ static void add(struct group *g, const struct prefix *p, uint8_t kind, uint64_t 
 			 .prefix = *p, .kind = kind, .until_s = until_s, .owner = owner}));
 }
 
-// The expiry that the owner requests: the latest of its references.
+// Finds the expiry that the owner requests, which is the latest of its references.
 static void find_ends(struct group *g)
 {
 	for (size_t n = 0; n < g->n; n++) {
@@ -58,7 +58,7 @@ static void find_ends(struct group *g)
 
 // ---- host names ---------------------------------------------------------------------------------
 
-// Addresses that were added with --wide show that it was given.
+// Was --wide given? Addresses that only --wide adds prove it.
 static bool is_wide(const struct group *g)
 {
 	for (size_t n = 0; n < g->n; n++) {
@@ -100,7 +100,7 @@ static bool has(const struct usable *u, const struct prefix *p)
 	       bsearch(&p->addr, u->at, u->n, sizeof(*u->at), compare_addrs);
 }
 
-// A family whose query failed has no answer: its addresses do not change.
+// A family whose query failed has no answer, and its addresses do not change.
 static bool is_unknown(const struct dns_answer *answer, const struct record *r)
 {
 	return r->prefix.addr.family == 4 ? answer->v4_failed : answer->v6_failed;
@@ -113,7 +113,7 @@ static uint64_t grace_of(const struct dns_answer *answer)
 	return grace > NAME_GRACE_S ? grace : NAME_GRACE_S;
 }
 
-// Those that leave last are kept.
+// Sorts the addresses that leave last to the front: these are kept.
 static int compare_ends(const void *a, const void *b)
 {
 	const struct record *x = a, *y = b;
@@ -136,7 +136,7 @@ static void add_leaving(struct group *g, uint8_t kind, const struct usable *u)
 			continue;
 		}
 		if (is_block(kind) && guard_answer_problem(g->guard, &r.prefix.addr, true))
-			continue; // it has become an address of this host, or of its gateway
+			continue; // the address belongs to this host or its gateway now
 		r.until_s = r.until_s < end ? r.until_s : end;
 		vec_push(&leaving, r);
 	}
@@ -180,7 +180,7 @@ static int follow_host(struct group *g)
 
 // ---- places -------------------------------------------------------------------------------------
 
-// The share of all addresses of a family.
+// Returns the prefixes' share of all addresses of a family.
 static double share_of(const struct prefix *p)
 {
 	double share = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Resolves names to addresses and makes references of them.
+// Resolves names to addresses and makes references to the addresses.
 #include "ctl/control/targets.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static size_t sort_names(const char **names, size_t n, bool own)
 	return kept;
 }
 
-// Each name once, sorted, in the form it is recorded in.
+// Collects each name once, sorted, in the form of the records.
 static void collect_names(struct targets *t)
 {
 	size_t n = 0;
@@ -100,7 +100,7 @@ int targets_check_answers(const struct targets *t, struct err *err)
 	return first->error;
 }
 
-// The answers to the names of several targets.
+// The answers for the names of several targets.
 struct answers {
 	VEC(const char *) names;
 	struct dns_answer *at;
@@ -256,7 +256,7 @@ static void add_answer(struct references *references, const struct dns_answer *a
 	}
 }
 
-// The addresses of a host name, or the prefixes of a country.
+// Adds the addresses of a host name, or the prefixes of a country.
 static void add_named(const struct targets *t, struct references *references, const char *name,
 		      unsigned kinds, uint64_t until, uint32_t owner)
 {
@@ -276,7 +276,7 @@ static void tally(struct records_change *sum, const struct records_change *one)
 	sum->removed += one->removed;
 }
 
-// A name outside of a list: its addresses are now exactly the answer's.
+// Replaces the addresses of a name outside of a list by the addresses of the answer.
 static void record_name(const struct targets *t, const struct item *item,
 			const struct intent *intent, struct store *b, struct records_change *ret)
 {
@@ -292,7 +292,7 @@ static void record_name(const struct targets *t, const struct item *item,
 	tally(ret, &change);
 }
 
-// Owners of items without a note of their own: of hosts, which may become a group, and of others.
+// Owners of items without a note: one for hosts, which may become a group, and one for others.
 struct common {
 	uint32_t host, other; // UINT32_MAX: not made yet
 };
@@ -312,7 +312,7 @@ static uint32_t owner_of(struct store *b, const struct intent *intent, const str
 	return *one;
 }
 
-// The list, and each name.
+// Loads the references of the list, and of each name.
 static int load_owners(const struct targets *t, const struct intent *intent, struct store *b,
 		       struct err *err)
 {
@@ -374,7 +374,7 @@ void targets_record(const struct targets *t, const struct intent *intent, struct
 				       owner_of(b, intent, item, &common));
 	}
 	if (list)
-		// A list is one whole, whatever the directions of its lines.
+		// A list is replaced as a whole, whatever directions its lines have.
 		records_replace(&b->records, &who, kinds_of(intent->allow, true, true),
 				references.at, references.n, &change);
 	else if (references.n)

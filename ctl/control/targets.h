@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Turns the words of the user into references: names resolved, dangerous answers left out.
+// Turns the user's words into references: resolves names, and leaves out dangerous answers.
 #pragma once
 
 #include <stdbool.h>
@@ -19,10 +19,10 @@ struct targets {
 	struct geo *geos; // each country and autonomous system once
 	struct geo_ranges *ranges;
 	size_t geos_n;
-	bool asked; // targets_resolve has answered
+	bool asked; // set by targets_resolve
 };
 
-// How and for whom.
+// The verb, its options, and who asks.
 struct intent {
 	unsigned kinds;   // default kinds, bits 1 << enum overlay_kind, of one verb
 	bool allow;       // the verb
@@ -35,43 +35,43 @@ struct intent {
 
 unsigned kinds_of(bool allow, bool from, bool to);
 
-// Asks for the names of n targets in parallel, each name once, and reads databases for their
+// Resolves the names of n targets in parallel, each name once, and reads databases for their
 // countries. 0 if the resolver worked, else -errno with err set.
 int targets_resolve(struct targets *const *list, size_t n, const struct dns_options *options,
 		    struct err *err);
-// 0 if each name has an address and each country a prefix; else -errno with err set: a name that
-// has no address is ERR_INPUT and the first one is named with its reason, a resolver that did not
-// answer is ERR_SYSTEM.
+// Returns 0 if each name has an address and each country a prefix; else -errno with err set. A name
+// without an address is ERR_INPUT, and the error names the first one with its reason; a resolver
+// that did not answer is ERR_SYSTEM.
 int targets_check_answers(const struct targets *t, struct err *err);
-// Drops the answers that must not be blocked (guard_sift); calls back for each one left out. A name
-// of which nothing is left is ERR_REFUSED.
+// Drops the answers that must not be blocked (guard_sift), and calls back for each one. A name
+// without any answer left is ERR_REFUSED.
 int targets_skip(struct targets *t, const struct guard *g, bool wide,
 		 void (*skipped)(void *ctx, const char *name, const struct addr *a,
 				 const char *why),
 		 void *ctx, struct err *err);
 void targets_free(struct targets *t);
 
-// The answer for a name of the items.
+// Finds the answer for a name of the items.
 const struct dns_answer *targets_answer(const struct targets *t, const char *name);
-// The prefixes of "country DE"; NULL for another name.
+// Finds the prefixes of "country DE"; NULL for another name.
 const struct geo_ranges *targets_ranges(const struct targets *t, const char *name);
 
 // Loads the records that the two functions below change. 0 or -errno with err set.
 int targets_load(const struct targets *t, const struct intent *intent, struct store *b,
 		 struct err *err);
-// Adds everything to the store's records: addresses are added, a name's (and a --sync list's)
-// addresses are replaced by the present ones.
+// Adds everything to the store's records. Addresses are added; the addresses of a name, and of a
+// --sync list, are replaced by the present ones.
 void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret);
 // Removes the references of intent->origin and ->list to the addresses and names.
 void targets_unrecord(const struct targets *t, const struct intent *intent, struct store *b,
 		      size_t *ret_removed);
 
-// targets_geo.c: the countries of n targets, for targets_resolve.
+// targets_geo.c: reads the countries of n targets, for targets_resolve.
 int targets_find_ranges(struct targets *const *list, size_t n, struct err *err);
 int targets_check_ranges(const struct targets *t, struct err *err);
 void targets_free_ranges(struct targets *t);
 
-// Host names are compared in this form: lower case, no final dot; countries unchanged. The caller
-// frees it.
+// Returns the form in which host names are compared: lower case, no final dot; countries unchanged.
+// The caller frees it.
 char *target_name(const char *name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The countries and autonomous systems among the words of the user.
+// Reads the prefixes of countries and autonomous systems that a user has named.
 #include <errno.h>
 #include <string.h>
 

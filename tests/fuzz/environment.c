@@ -43,7 +43,7 @@ static int list_files(void *ctx, const char *pattern, char ***ret, size_t *ret_n
 	return 0;
 }
 
-// The first ones, as of a private range.
+// Leaves out the first addresses, as addresses of a private range.
 static void leave_out(struct policy_answer *answer, size_t n)
 {
 	answer->left_out = mem_zalloc(n, sizeof(*answer->left_out));

@@ -14,7 +14,7 @@ static void check_found(const struct dns_found *found, uint8_t family, size_t be
 		fuzz_check(found->addrs.at[i].family == family);
 }
 
-// Twice, as both families are queried: the second answer is added to the first one.
+// Parses the data twice, as both families are queried: the second answer is added to the first one.
 static void fuzz_message(const uint8_t *bytes, size_t size, uint16_t type)
 {
 	uint8_t *message = fuzz_copy(bytes, size), family = type == DNS_TYPE_A ? 4 : 6;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: a policy through parse, check and resolve. The text after a line "%%" is the content
-// of the include "inc" and of the list file "list". Names resolve, every other file is refused.
+// Fuzz target: parses, checks and resolves a policy. The text after a line "%%" is the content of
+// the include "inc" and of the list file "list". Names resolve, every other file is refused.
 #include <stdio.h>
 
 #include "ctl/base/mem.h"

@@ -40,7 +40,7 @@ static const char *enter(void *ctx, const struct journal_line *line, size_t at, 
 	return NULL;
 }
 
-// A text that was read is printed as a text that reads the same.
+// A text that was read must be printed as a text that has the same meaning.
 static void check_again(const struct reading *first)
 {
 	struct reading second = {.index = journal_index_new(NULL, 0)};
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		whole = !journal_find_old(text, size, &f, enter, &r, &err);
 		fuzz_check(whole || err.text[0]);
 	} else {
-		// The checksum stops all but the first steps: the lines are also read as if theirs
+		// The checksum stops all but the first steps, so the lines are also read as if it
 		// was right.
 		whole = read_frames(text, size, &r);
 		f = (struct journal_frame){.lines_end = size};

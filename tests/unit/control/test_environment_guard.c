@@ -43,7 +43,7 @@ static size_t read_addrs(const char *words, struct addr *ret)
 	return n;
 }
 
-// Sorted, as answers are.
+// Gives these addresses as an answer, sorted as all answers are.
 static size_t answer(struct world *w, const char *words)
 {
 	struct addr addrs[8];
@@ -165,8 +165,8 @@ static void answer_free(struct policy_answer *a)
 	free(a->left_out);
 }
 
-// The record decides, not who has logged in since; it says nothing about a use that it does not
-// know.
+// The record decides, and later logins do not; the record decides nothing about a use that it does
+// not know.
 static void test_record(void **state)
 {
 	char folder[] = "/tmp/weir-test-XXXXXX";

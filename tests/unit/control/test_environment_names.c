@@ -159,7 +159,7 @@ static void test_a_clock_that_was_set_back(void **state)
 	check(w, "192.0.2.2", "192.0.2.1 until 60");
 }
 
-// A zone that has another answer each time: those that leave last are kept.
+// A zone gives another answer each time: the addresses that leave last are kept.
 static void test_few_leave_at_once(void **state)
 {
 	struct world *w = *state;

@@ -106,7 +106,7 @@ static void test_entries(void **state)
 	unload(&l);
 }
 
-// The same answer as the look-up of ctl/policy.
+// The result must be equal to the look-up of ctl/policy.
 static void test_entries_agree(void **state)
 {
 	struct loaded l = load(policy);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/feed_lists.h: the command of a list, and what its text gives.
+// Unit tests of ctl/control/feed_lists.h: the command of a list, and the result of its text.
 #include "tests/unit/base/unit.h"
 
 #include <string.h>

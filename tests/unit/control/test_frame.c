@@ -275,7 +275,7 @@ static const uint8_t *assert_ip6(const struct resolved_packet *p, const uint8_t 
 	return ip + 48;
 }
 
-// The packet as its headers describe it, and no byte after it.
+// The packet must be as its headers describe it, with no byte after its end.
 static void assert_right(const struct resolved_packet *p)
 {
 	uint8_t frame[FRAME_MAX];

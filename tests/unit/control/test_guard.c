@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which addresses of an answer must not be blocked or dropped by name.
+// Unit tests of ctl/control/guard.h: addresses of an answer that must not be blocked or dropped by
+// name.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>
@@ -101,7 +102,7 @@ static void test_problems(void **state)
 	guard_free(&g);
 }
 
-// By its address the peer of another login can be blocked.
+// The peer of another login can be blocked by its address.
 static void test_levels(void **state)
 {
 	struct guard g = make_guard();

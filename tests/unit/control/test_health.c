@@ -67,8 +67,8 @@ static void test_fall_of(void **state)
 	}
 }
 
-// It returns after `rise` checks whatever failed before, but these failures still count for the
-// next one.
+// A backend returns after `rise` good checks, whatever failed before, but the earlier failures
+// still count for the next one.
 static void test_failures_before_the_return_count(void **state)
 {
 	struct health_rules r = rules;
@@ -89,7 +89,8 @@ static void test_failures_before_the_return_count(void **state)
 	assert_false(health_result(&h, &r, false, T0));
 }
 
-// Up 0.7 s and down 0.7 s, checked every 500 ms: never three failures in a row.
+// The backend is up 0.7 s and down 0.7 s, checked every 500 ms, so three checks in a row never
+// fail.
 static void test_a_flapping_backend_fails(void **state)
 {
 	static const struct {
@@ -168,7 +169,7 @@ static void test_link(void **state)
 	assert_true(feed(&h, "+", T0 + 4));
 	assert_int_equal(h.state, BACKEND_UP);
 	assert_true(health_link(&h, &unchecked, true, T0 + 5));
-	assert_true(health_link(&h, &unchecked, false, T0 + 6)); // nothing else can tell
+	assert_true(health_link(&h, &unchecked, false, T0 + 6)); // no other check can report it
 	assert_int_equal(h.state, BACKEND_UP);
 }
 

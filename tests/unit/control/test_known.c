@@ -165,7 +165,7 @@ static void the_same_without_reading(void **state)
 	forget();
 }
 
-// Another text has other locations: it does not get the known values of the first one.
+// Another text has other locations, and does not get the known values of the first text.
 static void another_text(void **state)
 {
 	CLEANUP_FREE char *other = mem_printf("#\n%s", policy);
@@ -225,7 +225,8 @@ static void any_damage_is_found(void **state)
 	forget();
 }
 
-// Names and own addresses may be others another time; few lines are read as fast.
+// Names and own addresses can change until the next run, and few lines are read as fast without the
+// file.
 static void not_of_every_policy(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// When a balancer needs a tidy next, without a kernel.
+// Unit tests of ctl/control/lb_due.h: the time of the next tidy of a balancer, without a kernel.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

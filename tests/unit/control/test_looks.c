@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/looks.h: verdicts by example, and the file against damage, strangers
-// and other writers.
+// Unit tests of ctl/control/looks.h: verdicts by example, and the file with damage, with strangers
+// and with other writers.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ static void test_openings_of_an_instant(void **state)
 	judge(&l, 100, 1000, T0);
 	assert_false(judge(&l, 150, 1050, T0 + 10)); // another reader: no answer can be here yet
 	assert_false(l.silent);
-	assert_true(judge(&l, 150, 1200, T0 + 20)); // they have come
+	assert_true(judge(&l, 150, 1200, T0 + 20)); // the answers have arrived
 	assert_false(l.silent);
 	assert_true(judge(&l, 250, 1300, T0 + 20 + LOOK_SILENT_MS));
 	assert_true(l.silent);
@@ -145,7 +145,7 @@ struct backend_seen {
 	struct look_count count;
 };
 
-// One command. ret: the looks, in the order of the backends.
+// Runs one command. ret: the looks, in the order of the backends.
 static void look_at(const struct backend_seen *all, size_t n, uint32_t progs_id, uint64_t now_ms,
 		    struct look *ret)
 {
@@ -207,7 +207,7 @@ static void test_looks_are_kept(void **state)
 	assert_int_equal(looks[0].since_ms, T0);
 }
 
-// There is no earlier reading of this backend: the sums count, which are good.
+// This backend has no earlier reading: the sums count, which are good.
 static void test_looks_at_another(void **state)
 {
 	const struct backend_seen before = {&web, member(1, 5), {1000, 10}};
@@ -277,7 +277,7 @@ static void test_strange_documents(void **state)
 	}
 }
 
-// Nothing depends on the file: the next command has the look before.
+// A command does not depend on writing the file: the next one has the previous look.
 static void test_a_file_that_cannot_be_written(void **state)
 {
 	struct backend_seen one = {&web, member(1, 5), {1000, 10}};
@@ -305,13 +305,13 @@ static void test_a_file_that_cannot_be_written(void **state)
 	assert_false(file_exists(run_folder));
 }
 
-// The counters as the datapath changes them; each command reads them after the file.
+// Counters that the datapath changes; each command reads them after the file.
 struct shared {
 	uint64_t steps;
 };
 
-// A command each time. Its sums are openings, what has come since the first look is not. Exit
-// status: silent verdicts.
+// Runs a command each time. The sums are openings, packets since the first look are not. Exit
+// status 1: a verdict is silent.
 static void look_often(struct shared *shared)
 {
 	for (int i = 0; i < 100; i++) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/pcap.h: files of both byte orders, and every way in which one is not
-// right.
+// Unit tests of ctl/control/pcap.h: files of both byte orders, and every kind of invalid file.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>

@@ -64,7 +64,7 @@ static uint64_t until_of(const struct records *r, const char *what, uint8_t kind
 	return found->until_s;
 }
 
-// The records without strings: one "KIND PREFIX OWNER UNTIL;" each.
+// Prints the records without strings, one "KIND PREFIX OWNER UNTIL;" each.
 static void assert_store(const struct records *r, const char *want)
 {
 	struct text t = {0};
@@ -341,7 +341,7 @@ static struct prefix random_prefix(uint64_t *seed)
 	return prefix_of(&a, (uint8_t)(addr_bits(&a) - unit_below(seed, 4)));
 }
 
-// The same by linear search, as the header describes it.
+// Does the same by linear search, as the header describes.
 struct model {
 	VEC(struct record) list; // in no order
 };

@@ -95,7 +95,7 @@ static void database(struct world *w, const char *words)
 	follow(w);
 }
 
-// "192.0.2.1 60, 192.0.2.2": of an owner, with seconds left.
+// Compares the addresses of an owner, with the seconds left: "192.0.2.1 60, 192.0.2.2".
 static void check(const struct world *w, const char *origin, const char *wanted)
 {
 	char text[1024] = "";
@@ -239,7 +239,8 @@ static void an_answer_of_protected_addresses_alone_is_none(void **state)
 	check(w, "a", "192.0.2.1 60, 192.0.2.2");
 }
 
-// Private addresses that were taken with --wide: others may follow, protected ones may not.
+// Private addresses were added with --wide: other private addresses may follow, protected ones may
+// not.
 static void wide_stays_wide(void **state)
 {
 	struct world *w = *state;
@@ -250,8 +251,8 @@ static void wide_stays_wide(void **state)
 	check(w, "a", "10.0.0.1 60, 10.0.0.2");
 }
 
-// The address of an entry is now the gateway's: this is no sign of --wide, and it is removed
-// immediately.
+// The address of an entry belongs to the gateway now: this does not prove --wide, and the address
+// is removed immediately.
 static void a_new_gateway_is_released(void **state)
 {
 	struct world *w = *state;

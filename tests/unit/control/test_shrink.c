@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/unchanged.h: what an agent does not take from a file on its own.
+// Unit tests of ctl/control/unchanged.h: changes of a file that an agent does not apply on its own.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>

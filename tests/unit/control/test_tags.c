@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// VLAN devices above an interface, and what a policy loses without tags.
+// Unit tests of VLAN devices above an interface, and of what a policy loses without tags.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

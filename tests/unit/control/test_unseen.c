@@ -49,7 +49,7 @@ static void a_few_packets(void **state)
 	assert_true(unseen_is_certain(&u));
 }
 
-// Another device, or a counter that was reset.
+// The device is another one, or a counter was reset.
 static void a_counter_that_falls(void **state)
 {
 	struct unseen u = {0};
@@ -61,7 +61,7 @@ static void a_counter_that_falls(void **state)
 	assert_false(unseen_is_doubtful(&u));
 }
 
-// Looks of commands that do not wait: a device that receives, and a program that counts nothing.
+// Commands that do not wait look at a device that receives, and at a program that counts nothing.
 static void commands_far_apart(void **state)
 {
 	struct unseen u = {0};
@@ -81,7 +81,7 @@ static void commands_far_apart(void **state)
 	assert_true(unseen_is_certain(&u));
 }
 
-// A frame for the firmware of the card now and then.
+// The firmware of the card receives a frame now and then.
 static void frames_of_hours(void **state)
 {
 	struct unseen u = {0};
