@@ -21,8 +21,8 @@
 		bound_;                                     \
 	})
 
-/* x * constant, which the compiler may not know yet; the verifier gets the bounds of the product
- * from those of x. */
+/* x * constant, which the compiler may not know yet; the verifier derives the bounds of the product
+ * from the bounds of x. */
 #define BOUND_PRODUCT(x, constant)                                       \
 	({                                                               \
 		__u64 bound_ = (x);                                      \

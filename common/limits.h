@@ -6,7 +6,7 @@
 #define WEIR_VLAN_TAGS   4
 #define WEIR_IP6_EXT_MAX 8  /* extension headers walked; RFC 8200 names six kinds, each once */
 #define WEIR_IFACES      64 /* interfaces of one instance; number 0 stands for "not attached" */
-#define WEIR_MEMBERS     16 /* bonds that an instance distinguishes, if it has several */
+#define WEIR_MEMBERS     16 /* members of all bonds, distinguished if there are several bonds */
 #define WEIR_IFACE_BUCKETS_LOG2 \
 	8 /* four times the interfaces: one multiplier in 4,000 separates 63 interfaces */
 #define WEIR_IFACE_BUCKETS (1 << WEIR_IFACE_BUCKETS_LOG2) /* per table in knobs.iface_buckets */

@@ -92,7 +92,8 @@ struct overlay_lines6 {
 };
 
 /* Slots are numbered by bucket, with room for four in a bucket of IPv6. Counters and times are
- * words in that order: an element has the words of a shard of IPv4, or twice those of IPv6. */
+ * words in that order: an element has the words of a shard of IPv4, or twice the words of a shard
+ * of IPv6. */
 #define OVERLAY_SLOTS4_LOG2 15
 #define OVERLAY_SLOTS6_LOG2 14
 #define OVERLAY_WORDS       (OVERLAY_ELEMENT / 8)

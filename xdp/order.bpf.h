@@ -45,7 +45,7 @@ yes:
 	return true;
 }
 
-/* All earlier reads precede all later reads, including those of helpers. */
+/* All earlier reads, including reads by helpers, precede all later reads. */
 static __always_inline void read_barrier(void)
 {
 	if (marker_is(MARK_REORDERS, 1)) {

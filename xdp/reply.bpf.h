@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Answers that are sent back: those of `reject`, and "too big" and "time exceeded" of services.
+/* Answers that are sent back: a reset or an error for `reject`, and "too big" and "time exceeded"
+ * for services.
  *
  * `reject` sends a TCP reset (RFC 9293 section 3.10.7.1) or ICMP "administratively prohibited" (RFC
  * 1812 section 5.2.7.1, RFC 4443 section 3.1). No answer goes to an error, a multicast or a later
@@ -27,7 +28,7 @@
 #include "xdp/station.bpf.h"
 #include "xdp/test.bpf.h"
 
-/* What an ICMP error quotes of the packet after its IP header, at most (RFC 792: 8 bytes are
+/* Bytes that an ICMP error quotes of the packet after its IP header, at most (RFC 792: 8 bytes are
  * enough). */
 #define QUOTE_BYTES 8
 #define REPLY_TTL   64
@@ -282,9 +283,9 @@ static __always_inline void write_icmp(struct icmp_head *icmp, const struct pack
 	icmp->checksum = csum_fold(csum_add(sum, q->bytes, sizeof(q->bytes) / 2));
 }
 
-/* The packet itself is what the error quotes, so the new headers go in front of it: there is room
- * there always, while veth and many drivers leave none behind a short packet. The link header moves
- * along. */
+/* The error quotes the packet itself, so the new headers are written before the packet. There is
+ * always room there, while veth and many drivers leave none after a short packet. The link header
+ * moves along. */
 static __always_inline bool make_room(struct xdp_md *ctx, const struct packet *pkt, __u32 quoted,
 				      __u32 headers)
 {
@@ -360,9 +361,9 @@ __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 	return send_error(ctx, pkt, &error) ? REASON_PASS_REPLY : REASON_DROP_REJECT;
 }
 
-/* Of services, to the sender of a packet that is too big for the path to the backend, also without
- * DF (RFC 1191, RFC 8201; `rest` is what fits), or has no hop left (RFC 792, RFC 4443 section 3.3).
- * False: no answer is sent. */
+/* Sends an error for a service, to the sender of a packet that is too big for the path to the
+ * backend, also without DF (RFC 1191, RFC 8201; `rest` is what fits), or has no hop left (RFC 792,
+ * RFC 4443 section 3.3). False: no answer is sent. */
 __noinline int reply_error(struct xdp_md *ctx, struct packet *pkt, __u32 kind, __u32 rest)
 {
 	struct icmp_head error = {.rest = bpf_htonl(rest)};

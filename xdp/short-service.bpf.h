@@ -132,9 +132,9 @@ static __always_inline bool is_martian_common(const struct key k, const int fami
 
 /* ---- the frame ------------------------------------------------------------------------------- */
 
-/* Is the checksum only that of the pseudo-header, which a local sender leaves to its device? Both
- * are the same modulo 65535 then: a multiple of it has a quotient below 2^48, and times the inverse
- * of -65535 it is this quotient. Also true for 0 if the pseudo-header has 0xffff. */
+/* Is the checksum only the sum of the pseudo-header, which a local sender leaves to its device?
+ * Both are the same modulo 65535 then: a multiple of 65535 has a quotient below 2^48, and times the
+ * inverse of -65535 it is this quotient. Also true for 0 if the pseudo-header has 0xffff. */
 static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 {
 	const __u64 inverse = 0x0001000100010001;

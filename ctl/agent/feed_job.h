@@ -25,7 +25,7 @@ struct feed_job {
 	struct fetch *fetch;          // one of these three at a time
 	struct agent_process *worker; // reads or writes `coming`
 	struct agent_process *child;  // changes the list
-	struct feed coming;           // the text that came
+	struct feed coming;           // the fetched text
 	struct feed copy;             // without its text
 	uint64_t copy_time;           // of its file
 	uint64_t plain_time;          // digest of the text without expiries and names; 0: not known

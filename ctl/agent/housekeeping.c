@@ -2,8 +2,8 @@
 // The part of the agent for what time ends: trials, transitions and overrides of services, entries.
 //
 // Each is a task. It looks, by reading only, whether something is due, does that as a command
-// would, and comes again when the next thing is due. Any command may bring a nearer deadline, so
-// all look again after one.
+// would, and runs again when the next thing is due. Any command may bring a nearer deadline, so all
+// look again after one.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,14 +33,14 @@
 #define ENTRIES_SHARE    100    // looking for them takes at most one hundredth of the time
 #define MORE_LEAST_MS    100    // if more have expired than one commit removes
 #define MORE_SHARE       10     // removing them takes at most a tenth of the time
-#define ENTRIES_SLOTS    8192   // of the index, in one commit
+#define ENTRIES_SLOTS    8192   // slots of the index, in one commit
 
 struct housekeeping {
 	struct agent *agent;
 	struct agent_task trial, services, entries;
 	uint32_t trial_of;          // the generation whose trial was seen last; 0: none runs
 	uint64_t trial_ends_ms;     // monotonic
-	uint64_t brought;           // interfaces that came with it (commit.h)
+	uint64_t brought;           // interfaces that this trial attached (commit.h)
 	char tried[REVISION_ID];    // its revision; "": a trial of interfaces
 	uint64_t walked_ms;         // monotonic, the last tidy of the services
 	bool is_due;                // a tidy, for what is in `due`
@@ -59,7 +59,7 @@ static void tell_hook(const struct housekeeping *h, const char *from, const char
 				     .event = "trial", .object = object, .from = from, .to = to});
 }
 
-// Are all interfaces that came with the trial still attached?
+// Are all interfaces that the trial attached still attached?
 static bool has_brought(const struct housekeeping *h, const struct instance *i)
 {
 	struct iface iface;
@@ -71,7 +71,7 @@ static bool has_brought(const struct housekeeping *h, const struct instance *i)
 	return true;
 }
 
-// What became of the trial that was seen last.
+// Returns how the trial that was seen last has ended.
 static const char *end_of(const struct housekeeping *h, const struct instance *i,
 			  const struct commit_state *now)
 {
@@ -293,8 +293,8 @@ static int remove_entries(struct housekeeping *h, const struct store_expiry *e, 
 	return store_commit(b, false, &plan, err);
 }
 
-// Seconds of entries are joined, and what has expired while the store was read comes with the next
-// look.
+// Removals of entries within a second are joined. Entries that expire while the store is read are
+// removed at the next look.
 static uint64_t entries_in(const struct store_expiry *e, uint64_t took_ms)
 {
 	uint64_t ms = e->next_s == RECORD_NEVER ? LOOK_MOST_MS

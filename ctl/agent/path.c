@@ -60,7 +60,7 @@ struct path_way {
 	uint8_t mode;
 	struct path_ends ends;
 	uint32_t timeout_ms;
-	struct flow *last; // of its checks; NULL: none yet
+	struct flow *last; // flow of its checks; NULL: none yet
 };
 
 // The fields of a packet that both directions read: addresses and ports.

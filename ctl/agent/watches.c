@@ -21,7 +21,7 @@
 #include "ctl/net/loop.h"
 
 #define LINKS_MAX     40 // as the kernel follows
-#define READS_AT_ONCE 16 // of events, which anyone who can write to a folder of the path can cause
+#define READS_AT_ONCE 16 // events, which anyone who can write to a folder of the path can cause
 #define EVENTS                                                                                   \
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CLOSE_WRITE | IN_DELETE_SELF | \
 	 IN_MOVE_SELF)

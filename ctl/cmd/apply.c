@@ -46,7 +46,7 @@ static void load_last(const char *instance, struct environment *last)
 	revision_free(&revision);
 }
 
-// Who asks, and how names are resolved.
+// Fills in who asks, and how names are resolved.
 static int begin_request(struct context *ctx, const struct args *args, struct apply_request *r,
 			 struct err *err)
 {
@@ -339,7 +339,7 @@ int applying_revision(struct context *ctx, const struct args *args, const char *
 	return apply_this(ctx, args, NULL, false, revision, err);
 }
 
-// --again: what the record has, unless another policy comes first.
+// --again: applies the policy of the record, unless another policy is applied before.
 static int find_again(struct context *ctx, const struct args *args, struct apply_request *r,
 		      struct err *err)
 {

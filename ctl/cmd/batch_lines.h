@@ -44,8 +44,8 @@ void batch_read_line(struct batch *b, const char *line, size_t len, unsigned num
 // Resolves names, and refuses what must not be blocked.
 void batch_check(struct batch *b);
 // Opens the store, records the lines that have not failed so far, and commits them with one epoch.
-// 0 also if one of them fails now: then nothing has changed. -errno with err set if it is no line's
-// fault. *ret_store: for reports; the lock is released.
+// Returns 0 also if a line fails now: then nothing has changed. -errno with err set if no line is
+// at fault. *ret_store: for reports; the lock is released.
 int batch_apply(struct batch *b, struct store **ret_store, struct err *err);
 // Adds the result of a line; its values go to the open object.
 void batch_describe(struct text *text, const struct batch_line *line, const struct store *store,

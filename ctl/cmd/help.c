@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The commands in the order of `weir help`, the options of all of them, and what help prints of
-// both.
+// The commands in the order of `weir help`, the options of all commands, and the text that help
+// prints of both.
 #include "ctl/cmd/help.h"
 
 #include <stddef.h>

@@ -175,7 +175,7 @@ static int show(struct listing *l, const struct entry *entry, struct err *err)
 	return 0;
 }
 
-// Whoever reads the output may have enough of it.
+// Does the reader still read the output?
 static bool is_read(const struct listing *l)
 {
 	return !out_failed(l->ctx->out) && !ferror(stdout);

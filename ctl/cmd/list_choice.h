@@ -34,7 +34,7 @@ struct list_choice {
 	unsigned kinds;            // bits 1 << enum overlay_kind
 	const char *origin, *list; // NULL: any
 	struct items items;
-	VEC(char *) names; // of the items in the form of the records; NULL for a prefix
+	VEC(char *) names; // names of the items in the form of the records; NULL for a prefix
 	VEC(struct choice_what) whats;
 	const struct choice_order *order; // NULL: by address
 	size_t top;                       // BEST_ALL without --top

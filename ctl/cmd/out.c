@@ -29,8 +29,8 @@
 #define GAP         2 // blanks between two columns
 #define INDENT      4 // indentation of a line that continues the previous one
 #define ELLIPSIS    "\u2026"
-#define BLOCK_ROWS  500   // rows of a long table that are printed together
-#define BLOCK_BYTES 65536 // of a document with a long table
+#define BLOCK_ROWS  500   // rows of a long table, printed together with the same column widths
+#define BLOCK_BYTES 65536 // bytes of a document with a long table that are printed together
 
 struct column {
 	const char *name;

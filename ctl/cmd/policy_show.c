@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What commands about policies have in common: files, revisions, options, findings, costs.
+// Functions that commands about policies share: files, revisions, options, findings, costs.
 #include "ctl/cmd/policy_show.h"
 
 #include <stdio.h>

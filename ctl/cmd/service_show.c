@@ -46,7 +46,8 @@ static void print_findings(struct context *ctx, const struct egress_findings *li
 	}
 }
 
-// What a warning says of its service, "service 'web': …"; the whole of any other warning.
+// Returns the text of a warning after its service, "service 'web': …"; the whole text of any other
+// warning.
 static const char *without_service(const char *warning)
 {
 	const char *colon = strncmp(warning, "service '", 9) ? NULL : strstr(warning, "': ");

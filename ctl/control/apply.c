@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Carries out an apply: everything that can fail comes before the one store that commits.
+// Carries out an apply: every step that can fail precedes the one store that commits.
 #include "ctl/control/apply.h"
 
 #include <errno.h>
@@ -237,7 +237,7 @@ static int switch_over(struct bringup *b, struct candidate *c, const struct appl
 	return finish(b->instance, c, ret->generation, err);
 }
 
-// What follows a switch: interfaces.
+// Adjusts interfaces after a switch: attaches new ones and, without a trial, detaches stale ones.
 static int follow(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		  const struct policy_devices *d, struct apply_result *ret, struct err *err)
 {
@@ -340,8 +340,8 @@ static void list_missing(const struct policy_devices *missing, struct apply_resu
 	}
 }
 
-// The policy is in force already. What will apply to another interface is proved as if the policy
-// were new.
+// The policy is active already. Its effect on another interface is proved as if the policy were
+// new.
 static int keep(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		const struct policy_devices *missing, struct apply_result *ret, struct err *err)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What an apply is asked for, and what it reports.
+// Options of an apply, and the result that it reports.
 #pragma once
 
 #include <stdbool.h>

@@ -18,7 +18,7 @@
 
 struct explain_request {
 	const char *instance;
-	const char *file;       // of a policy that replaces the active one; NULL: none
+	const char *file;       // policy that replaces the active one; NULL: none
 	struct dns_options dns; // for the names in it
 	const char *packet;     // in the language's words; NULL: none
 	bool test;              // packets will be asked about
@@ -31,14 +31,14 @@ struct explain {
 	// policy names none.
 	uint8_t classes[WEIR_IFACES];
 	bool named;                            // the policy names interfaces
-	struct reach reach;                    // of the active policy; not set for a file
+	struct reach reach;                    // reach of the active policy; not set for a file
 	bool bad_file;                         // the file has errors: in c->diag
 	char revision[16];                     // "" for a file and for the empty policy
 	struct store *store;                   // overlay and instance; NULL for a file
 	struct generation *generation;         // active; NULL for a file
 	struct test_program *test;             // its test program; NULL for a file: then c has one
 	struct lb_maps *live;                  // its balancer; NULL: none, or a file
-	const struct lb_state *lb;             // of either policy; NULL: it has no services
+	const struct lb_state *lb;             // state of either policy; NULL: it has no services
 	const struct resolved_packet *packets; // that the request's words describe
 	size_t n_packets;
 };

@@ -14,7 +14,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
 
-// FILE and FILE.new of the state folder. *ret_was_there: one of them.
+// Removes FILE and FILE.new of the state folder. *ret_was_there: at least one existed.
 static int remove_file(const char *instance, const char *name, bool dry_run, bool *ret_was_there,
 		       struct err *err)
 {
@@ -24,7 +24,8 @@ static int remove_file(const char *instance, const char *name, bool dry_run, boo
 	*ret_was_there = file_exists(path) || file_exists(staged);
 	if (dry_run)
 		return 0;
-	// The staged one first: left alone it would be taken for newer than what is not there.
+	// The staged file is removed first, since without the other one it would be used as the
+	// newer one.
 	if (unlink(staged) && errno != ENOENT)
 		return err_system(err, errno, "cannot remove '%s'", staged);
 	if (unlink(path) && errno != ENOENT)

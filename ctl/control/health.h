@@ -5,9 +5,8 @@
 // checks failed, those before it recovered included, and gets no new flows from then on; after
 // `lost` it is down, and its flows move. It is up again after `rise` good checks in a row, and its
 // weight ramps. A backend that is fresh is up with its first good check, and fails with its first
-// failed one. A dead link takes it down at once. What follows for its service is decided in
-// table/lb_state. Times are milliseconds of CLOCK_BOOTTIME, which agents that follow each other
-// share.
+// failed one. A dead link takes it down at once. table/lb_state decides about its service.
+// Times are milliseconds of CLOCK_BOOTTIME, which agents that follow each other share.
 #pragma once
 
 #include <stdbool.h>

@@ -22,7 +22,7 @@ struct lb_apply_options {
 };
 
 struct lb_apply {
-	struct nexthop_answer *nexthops; // of the backends of all services, in their order
+	struct nexthop_answer *nexthops; // next hops of all services' backends, in their order
 	size_t n_nexthops;
 	struct lb_state *lb;      // planned
 	struct backend *backends; // by number

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs packets of the connections that must survive through test programs: that of a candidate, and
-// those of the policies that packets on a further interface would meet.
+// Runs packets of the connections that must survive through test programs: the program of a
+// candidate, and the programs of the policies that packets on a further interface would meet.
 #include "ctl/control/lockout.h"
 
 #include <errno.h>

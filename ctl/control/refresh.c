@@ -91,7 +91,7 @@ bool refresh_is_wanted(const struct refresh_wanted *wanted, const char *name)
 	       bsearch(&name, wanted->names, wanted->n, sizeof(*wanted->names), compare_texts);
 }
 
-// ---- those of entries ---------------------------------------------------------------------------
+// ---- names of entries ---------------------------------------------------------------------------
 
 // References in the order of their prefixes; their owners are read when they are first met.
 struct refresh_listing {
@@ -188,7 +188,7 @@ static int list_entries(const char *instance, unsigned where, const struct refre
 	return 0;
 }
 
-// Of two, the older answer counts.
+// Merges two names. The older answer counts.
 static void merge(struct refresh_name *to, struct refresh_name *from)
 {
 	to->entries |= from->entries;

@@ -106,9 +106,10 @@ int refresh_policy(struct candidate *c, const struct apply_options *options,
 struct refresh_refused {
 	struct err entries, policy;
 };
-// refresh_run.c: both of the names of a list, and notes the answers. A failure of the entries does
-// not delay the policy, and vice versa. A refusal that the list has met is kept. An error is about
-// the note: `weir status` shows older answers.
+// refresh_run.c: resolves the names of `r` for the entries and for the policy, as `where` selects,
+// and notes the answers. A failure of the entries does not delay the policy, and vice versa. If
+// *refused has a refusal of the policy already, it is kept, and the policy is not resolved. An
+// error concerns only the note: `weir status` then shows older answers.
 int refresh_run(struct candidate *c, const struct apply_options *options, unsigned where,
 		struct refresh *r, struct refresh_refused *refused, struct err *err);
 

@@ -90,8 +90,8 @@ static int next_fd(void)
 }
 
 // libxdp 1.3 leaves the first descriptor open that it opens, which is `first`, and a process that
-// queries often would run out of them. This process has one thread: no other descriptor can have
-// got that number in the meantime.
+// queries often would have no descriptor left. This process has one thread: no other descriptor can
+// have got that number in the meantime.
 static void close_forgotten(int first)
 {
 	if (first >= 0 && fcntl(first, F_GETFD) >= 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The table of interfaces: a multiplier that keeps all of them apart, for the copy that is not in
+// The table of interfaces: a multiplier that separates all interfaces, for the copy that is not in
 // use.
 //
 // A table this sparse has one (Fredman, Komlós, Szemerédi 1984).

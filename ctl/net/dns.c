@@ -36,9 +36,9 @@ enum {
 	UNFINISHED = -EINPROGRESS,
 };
 
-// One query. c-ares hands us SERVFAIL and REFUSED at once on the plain channel; then, if there are
-// several servers, the stubborn channel asks all of them and drops such answers. (The stubborn one
-// alone would report them as "connection refused".)
+// One query. On the plain channel c-ares hands us SERVFAIL and REFUSED at once. If there are
+// several servers, the stubborn channel then asks all servers and drops such answers. (Without the
+// plain channel, such answers would be reported as "connection refused".)
 struct dns_question {
 	struct dns_lookup *lookup;
 	uint16_t type;

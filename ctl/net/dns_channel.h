@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the resolver takes from options and files: a c-ares channel, name servers, the search list.
+// Makes the resolver's c-ares channel, name servers and search list from options and files.
 #pragma once
 
 #include <stdbool.h>

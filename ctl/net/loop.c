@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The time that callbacks take, and the longest of them.
+// Measures the time that callbacks take, and the longest one.
 #include "ctl/net/loop.h"
 
 #include <event2/event_struct.h>

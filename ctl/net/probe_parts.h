@@ -50,8 +50,8 @@ struct probe {
 };
 
 // A kind of probe. start: 0; else the probe ends with `result.why`, set by probe_fail(). stop frees
-// what start has made, and may find half of it. free releases data kept between two starts; NULL:
-// none.
+// the results of start, also of an incomplete one. free releases data kept between two starts;
+// NULL: none.
 struct probe_form {
 	int (*start)(struct probe *p);
 	void (*stop)(struct probe *p);

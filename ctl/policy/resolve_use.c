@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Walks over all address lists before a name is asked for: which items there are, and which of them
-// drop and reject rules use, since some addresses of their answers are left out.
+// Walks over all address lists before a name is resolved: finds all items, and the items that drop
+// and reject rules use, since some addresses of their answers are left out.
 
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"

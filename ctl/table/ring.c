@@ -250,7 +250,7 @@ static uint32_t inverse(uint32_t of, uint32_t size)
 }
 
 // With few free slots nearly all tries meet a slot that is taken: half of all tries are for the
-// last hundred. So how many tries away each of them is gets computed.
+// last hundred. The number of tries up to each free slot is therefore computed.
 #define FEW 96
 
 struct free_slots {

@@ -4,7 +4,7 @@
 //     run [-k WORD] [--general] [--as-here] [CASES]
 //                                the tests in C, then the cases in the file; -k: those with WORD in
 //                                the name;
-//                                --general: by the general program alone; --as-here: the cases not
+//                                --general: only by the general program; --as-here: the cases not
 //                                once more with the instructions that order reads
 //     run --load                 loads every object and prints instructions verified and bytes
 //

@@ -46,7 +46,7 @@ static struct heart *begin(void)
 
 	assert_int_equal(file_mkdirs(run, 0755, NULL), 0);
 	assert_int_equal(heart_new("test", &h, NULL), 0);
-	event_config_set_max_dispatch_interval(config, &part, 16, 1); // as that of the agent
+	event_config_set_max_dispatch_interval(config, &part, 16, 1); // as the agent sets it
 	loop = event_base_new_with_config(config);
 	event_config_free(config);
 	event_base_priority_init(loop, 2);
