@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads files whole, replaces them so that a crash leaves the old content or the new one, and
-// removes files and trees by descriptors, so that a link put there in between does not lead out.
+// Files and folder trees: read whole, replaced so that a crash leaves the old content or the new
+// one, removed by descriptors so that a link put there in between does not lead out.
 #include "ctl/base/file.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fetches the list of a command, and keeps its text and its source.
+// Fetches the list of a command with its text and its source.
 #include "ctl/cmd/block_url.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Creates an instance, attaches its interfaces, and removes the instance again.
+// Creates and removes an instance and attaches its interfaces.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists names, and asks for them.
+// Lists and resolves the names of entries and of the policy.
 #include "ctl/control/refresh.h"
 
 #include <errno.h>

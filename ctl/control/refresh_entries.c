@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Follows the answers for the names of entries: finds their changes without the lock, and applies
-// them under the lock.
+// Follows the answers for the names of entries: finds changes without the lock and applies the
+// changes under the lock.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

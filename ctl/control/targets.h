@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Turns the user's words into references: resolves names, and leaves out dangerous answers.
+// Turns the user's words into references: names resolved, dangerous answers left out.
 #pragma once
 
 #include <stdbool.h>
