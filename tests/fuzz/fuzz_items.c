@@ -42,7 +42,7 @@ static void fuzz_word(const char *text, size_t size)
 	struct items b = {0};
 	char *word = mem_strndup(text, size);
 
-	items_add_words(&b, &word, 1);
+	items_add_words(&b, (const char *const *)&word, 1);
 	free(word);
 	fuzz_check((b.items.n > 0) == (b.error_count == 0));
 	items_free(&b);
