@@ -63,8 +63,9 @@ struct agent {
 	struct hooks *hooks; // NULL: no --hook
 	struct names_part *names;
 	struct places_part *places;
-	// To be called when what the policy file is made from has changed; NULL: not yet.
-	void (*inputs_changed)(struct agent *a);
+	// To be called when what the policy file is made from has changed; NULL: not yet. applied:
+	// its feeds are followed too. Before that, the apply fetches them.
+	void (*inputs_changed)(struct agent *a, bool applied);
 	struct agent_task *report; // NULL: not while parts start, or after their end
 	struct running *running;   // parts.c
 };

@@ -100,6 +100,14 @@ static void follow_all(struct agent *a)
 	reapply_watch(part->policy);
 }
 
+static void on_inputs(struct agent *a, bool applied)
+{
+	if (applied)
+		follow_all(a);
+	else if (a->feeds)
+		reapply_watch(a->feeds->policy);
+}
+
 static int look(void *ctx, struct err *err)
 {
 	struct feeds_part *part = ctx;
@@ -126,7 +134,7 @@ static int start(struct agent *a, struct err *err)
 	if ((code = reapply_new(a, &a->feeds->policy, err)))
 		return code;
 	agent_task_init(&a->feeds->look, a, "look at feeds", look, a->feeds);
-	a->inputs_changed = follow_all;
+	a->inputs_changed = on_inputs;
 	agent_after_command(a, &a->feeds->look, AFTER_COMMAND_MS);
 	agent_task_in(&a->feeds->look, 0);
 	return curl_loop_new(a->loop, &a->feeds->loop, err);

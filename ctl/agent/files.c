@@ -53,10 +53,10 @@ const struct inputs *files_inputs(const struct agent *a)
 
 // ---- watched paths ------------------------------------------------------------------------------
 
-static void tell_inputs(struct agent *a)
+static void tell_inputs(struct agent *a, bool applied)
 {
 	if (a->inputs_changed)
-		a->inputs_changed(a);
+		a->inputs_changed(a, applied);
 }
 
 static void add_paths(struct watches_paths *to, char *const *paths, size_t n)
@@ -75,7 +75,7 @@ static void look_again(struct files *f)
 	add_paths(&paths, f->inputs.paths.at, f->inputs.paths.n);
 	add_paths(&paths, f->inputs.patterns.at, f->inputs.patterns.n);
 	watches_set(f->watches, &paths);
-	tell_inputs(f->agent);
+	tell_inputs(f->agent, false);
 }
 
 // ---- applying -----------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ static void succeed(struct files *f, const struct process_result *r)
 	applies_log(f->agent, r, f->agent->refused.why);
 	trouble_end(&f->agent->refused);
 	applies_count(f->agent, APPLIES_FILE, true);
-	tell_inputs(f->agent);
+	tell_inputs(f->agent, true);
 }
 
 static void start_child(struct files *f);

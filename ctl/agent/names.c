@@ -135,14 +135,18 @@ static int list(void *part, struct err *err)
 	struct names_part *p = part;
 	const struct refreshing_request request = {
 		.where = REFRESH_ALL, .lists = true, .done = on_list, .ctx = p};
-	uint64_t pause = (p->listed_ms - p->began_ms) * LIST_SHARE;
+	uint64_t pause = (p->listed_ms - p->began_ms) * LIST_SHARE, now_ms = agent_now_ms();
+	int code;
 
-	if (p->listing || p->asking || (p->listed_ms && agent_now_ms() - p->listed_ms < pause)) {
+	// Later is neither a failure nor the end of one.
+	if (p->listing || p->asking || (p->listed_ms && now_ms - p->listed_ms < pause)) {
 		agent_task_in(&p->list, AFTER_COMMAND);
-		return 0;
+		return -EINPROGRESS;
 	}
-	p->began_ms = agent_now_ms();
-	return refreshing_start(p->agent, &request, &p->listing, err);
+	code = refreshing_start(p->agent, &request, &p->listing, err);
+	if (!code)
+		p->began_ms = now_ms;
+	return code;
 }
 
 // ---- the part -----------------------------------------------------------------------------------

@@ -169,6 +169,7 @@ static int listen_to_signals(struct agent *a, struct err *err)
 
 	_Static_assert(ARRAY_SIZE(numbers) == ARRAY_SIZE(((struct running *)0)->signals), "");
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL); // inherited as ignored, it would hide the ends of processes
 	for (size_t n = 0; n < ARRAY_SIZE(numbers); n++) {
 		struct event *event = loop_signal(a->loop, numbers[n], on_signal, a);
 

@@ -139,11 +139,16 @@ static void on_end(evutil_socket_t fd, short what, void *process)
 	finish_if_over(p);
 }
 
+// Its output may stay open after its end, when the number is free for another process.
+static void kill_it(const struct agent_process *p)
+{
+	if (!p->exited)
+		kill(p->pid, SIGKILL);
+}
+
 static int on_timeout(void *process, struct err *err)
 {
-	const struct agent_process *p = process;
-
-	kill(p->pid, SIGKILL);
+	kill_it(process);
 	return 0;
 }
 
@@ -172,13 +177,13 @@ static void on_output(evutil_socket_t fd, short what, void *process)
 		evbuffer_drain(p->output, evbuffer_get_length(p->output));
 	} else if (p->request.output_max &&
 		   evbuffer_get_length(p->output) > p->request.output_max) {
-		kill(p->pid, SIGKILL);
+		kill_it(p);
 	}
 }
 
 static void keep(struct agent_process *p, const char *data, size_t len)
 {
-	size_t room = SAID_MAX - p->said.len;
+	size_t room = p->said.len < SAID_MAX ? SAID_MAX - p->said.len : 0;
 
 	text_add_shown(&p->said, data, len < room ? len : room);
 }

@@ -4,12 +4,14 @@
 #include "ctl/agent/refreshing.h"
 
 #include <event2/buffer.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/control/answered.h"
 #include "ctl/datapath/bpffs.h"
@@ -36,13 +38,19 @@ static void ask(const struct refreshing *own, struct refresh *r, struct refresh_
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	const struct agent *a = own->agent;
-	const struct apply_options options = {
+	char path[PATH_MAX];
+	struct apply_options options = {
 		.instance = a->instance,
 		.command = a->command,
 		.session = a->session,
 		.dns = *a->dns,
 	};
 
+	// The file of the network namespace may be newer than the agent, or have been removed.
+	if (a->netns) {
+		snprintf(path, sizeof(path), "/etc/netns/%s/resolv.conf", a->netns);
+		options.dns.resolv_conf = file_exists(path) ? path : NULL;
+	}
 	refresh_run(c, &options, own->request.where, r, refused, NULL);
 }
 
@@ -108,10 +116,13 @@ static const char *take_name(const char *at, struct refresh_name *ret)
 static void take(const struct process_result *from, struct refreshing_result *to)
 {
 	struct head head = {0};
+	err_full_text full;
 	const char *at;
 
 	if (from->status) {
 		to->failed = from->err;
+		snprintf(to->failed.text, sizeof(to->failed.text), "%s",
+			 err_full(&from->err, full));
 		return;
 	}
 	process_take(from, &head, sizeof(head));

@@ -416,6 +416,15 @@ class TestFeeds:
         fed.weir("apply", other)
         assert last().startswith("root (")
 
+    def test_a_new_feed_is_fetched_by_the_apply(self, site, feed):
+        """Once; the agent follows it from then on. Both at a time would be two requests and two applies."""
+        agent = site.run()
+        site.include.write_text(f'set bad {{ url "{feed.url}" ca "{feed.ca}" every 1h }}\n"bad" drop from @bad\n')
+        site.until_dropped(True, False)
+        time.sleep(1)
+        assert len(feed.requests) == 1, feed.requests
+        assert agent.said().count("applied ") == 1 and "has changed" not in agent.said(), agent.said()
+
     def test_a_warning_is_logged_once(self, fed, feed):
         """Each change of a feed is an apply; what the apply before has said is not said again."""
         fed.include.write_text(fed.include.read_text() + "drop from v4only.lab\n")
