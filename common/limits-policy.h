@@ -26,9 +26,8 @@
 #define POLICY_GEOS       4096
 #define POLICY_FILE_NAMES 10000 /* host names of one list file */
 #define POLICY_DEPTH      8     /* includes within includes */
-#define POLICY_FILES \
-	1024 /* policy and list files of a policy; a location has 16 bits for
-                                * them */
+/* policy and list files of a policy; a location has 16 bits for them */
+#define POLICY_FILES      1024
 #define POLICY_TEXT_BYTES (64u << 20)  /* bytes of one policy file: offsets have 32 bits */
 #define POLICY_FILE_BYTES (256u << 20) /* of one list file */
 #define POLICY_NAME       31           /* letters of a NAME: 32 with the final NUL */

@@ -30,7 +30,7 @@ struct apply_options {
 	bool force, fleeting, dry_run;
 	bool offline;    // feeds are not fetched: their copies are used
 	bool patient;    // the last load has taken too long (lb_apply_options)
-	bool unattended; // refuse a text that has lost most of the accepted policy (shrink.h)
+	bool unattended; // refuse a text that has lost most of the accepted policy (unchanged.h)
 };
 
 struct apply_iface {

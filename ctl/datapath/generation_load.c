@@ -209,19 +209,20 @@ static int fill_sets(struct generation *g, const struct generation_options *opti
 		     const char *previous, struct err *err)
 {
 	CLEANUP_FREE int *fds = mem_zalloc(options->n_sets + 1, sizeof(*fds));
+	int code;
 
 	for (uint32_t n = 0; n < options->n_sets; n++) {
 		const struct generation_set *set = &options->sets[n];
-		int fd, code = sets_provide(previous, set->name, set->max, &fd, err);
+		int fd;
 
+		code = sets_provide(previous, set->name, set->max, &fd, err);
 		if (code)
 			return code;
 		parts_keep(&g->sets, set->name, fd);
 		fds[n] = fd;
 	}
-	return options->n_sets && percpu_write(g->fd[PART_SETS], (uint32_t)options->n_sets, fds)
-		       ? err_system(err, errno, "cannot use the dynamic sets")
-		       : 0;
+	code = options->n_sets ? percpu_write(g->fd[PART_SETS], (uint32_t)options->n_sets, fds) : 0;
+	return code ? err_system(err, -code, "cannot use the dynamic sets") : 0;
 }
 
 static int fill_devices(const struct generation *g, const struct generation_options *options,

@@ -346,12 +346,14 @@ static int fill_pins(struct generation *g, const struct lb_load *b, const char *
 		     struct err *err)
 {
 	CLEANUP_FREE int *fds = mem_zalloc(b->lb->n_services + 1, sizeof(*fds));
+	int code;
 
 	for (uint32_t n = 0; n < b->lb->n_services; n++) {
 		const struct lb_service *s = &b->lb->services[n];
 		bool is_new = lb_ids_has(&b->fresh, s->id);
-		int fd, code = take_pins(s, is_new ? NULL : previous, &fd, &is_new, err);
+		int fd;
 
+		code = take_pins(s, is_new ? NULL : previous, &fd, &is_new, err);
 		if (code)
 			return code;
 		parts_keep(&g->pins, s->name, fd);
@@ -359,9 +361,9 @@ static int fill_pins(struct generation *g, const struct lb_load *b, const char *
 			return code;
 		fds[n] = fd;
 	}
-	return b->lb->n_services && percpu_write(g->fd[PART_PINS], (uint32_t)b->lb->n_services, fds)
-		       ? err_system(err, errno, "cannot use the pins of the services")
-		       : 0;
+	code = b->lb->n_services ? percpu_write(g->fd[PART_PINS], (uint32_t)b->lb->n_services, fds)
+				 : 0;
+	return code ? err_system(err, -code, "cannot use the pins of the services") : 0;
 }
 
 // An array that only commands read: n values of `size` bytes.

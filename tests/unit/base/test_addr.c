@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/base/addr.c, addr_range.c and addr_explain.c; the C library's inet_pton and
+// Unit tests of ctl/base/addr.c and addr_explain.c; the C library's inet_pton and
 // inet_ntop and a recursive cutter of ranges are the references.
 #include "tests/unit/base/unit.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/base/file.c and file_remove.c, in a folder of their own under $TMPDIR or /tmp.
+// Unit tests of ctl/base/file.c, in a folder of their own under $TMPDIR or /tmp.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/lb_state.c and lb_ids.c: members, services, numbers.
+// Unit tests of ctl/table/lb_state.c: members, services, numbers.
 #include "tests/unit/table/served.h"
 
 // ---- members ------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/ring.c, ring_order.c and ring_fill.c.
+// Unit tests of ctl/table/ring.c.
 #include "tests/unit/table/pool.h"
 
 #include <errno.h>

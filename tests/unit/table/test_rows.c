@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/rows.c and number.c: one of each, the bound, new numbers.
+// Unit tests of ctl/table/rows.c: one of each, the bound, new numbers.
 #include "tests/unit/base/unit.h"
 
 #include <stdlib.h>
