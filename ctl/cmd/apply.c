@@ -18,6 +18,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/net/fetch_url.h"
 
 struct apply_request {
 	struct apply_options options;
@@ -374,6 +375,8 @@ static int read_paths(const struct args *args, struct apply_options *o, struct e
 
 	if (as && (!*as || !strcmp(as, "-")))
 		return err_input(err, "--as needs the path of a file");
+	if (as && fetch_is_url(as))
+		return err_input(err, "--as needs the path of a file, '%s' is a URL", as);
 	o->path = as ? as : args->words.at[0];
 	o->staged = as ? args->words.at[0] : NULL;
 	return 0;

@@ -496,6 +496,9 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	if (code)
 		return code;
 	options.path = path;
+	if (strlen(path) >= sizeof(((struct generation_about *)0)->path))
+		return err_input(err, "the path of a policy has at most %zu bytes",
+				 sizeof(((struct generation_about *)0)->path) - 1);
 	if ((code = compile(c, &options, &devices, ret, err)))
 		return code;
 	if ((code = bringup_open(o->instance, o->command, 0, true, &b, err)))

@@ -74,12 +74,12 @@ static int glob_record(void *ctx, const char *pattern, char ***ret, size_t *ret_
 static int read_anywhere(struct environment *w, const char *path, size_t max, char **ret_text,
 			 size_t *ret_len, struct err *err)
 {
+	if (w->staged && !strcmp(path, w->staged_as))
+		return file_read(w->staged, max, ret_text, ret_len, err);
 	if (fetch_is_url(path))
 		return environment_read_fetched(w, path, ret_text, ret_len, err);
 	if (w->again)
 		return read_record((void *)w->last, path, max, ret_text, ret_len, err);
-	if (w->staged && !strcmp(path, w->staged_as))
-		path = w->staged;
 	return file_read(path, max, ret_text, ret_len, err);
 }
 

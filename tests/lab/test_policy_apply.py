@@ -140,10 +140,23 @@ def test_the_text_of_one_file_as_the_text_of_another(pair, on, tmp_path):
     staged.write_text("interface near0\nnonsense\n")
     refused = on("apply", staged, "--as", target, check=False)
     assert refused.returncode == 1 and f"{target}:2:" in refused.stderr
-    for wrong in ["apply", staged, "--as", "-"], ["apply", "--again", "--as", target]:
+    for wrong in (["apply", staged, "--as", "-"], ["apply", staged, "--as="], ["apply", "--again", "--as", target],
+                  ["apply", staged, "--as", "http://192.0.2.1/edge.weir"]):
         refused = on(*wrong, check=False)
         assert refused.returncode == 1 and "--as" in refused.stderr
     assert on.json("apply", target)["changed"] is False
+
+
+def test_a_path_is_as_long_as_its_record(on, tmp_path):
+    """The rules of a policy are compiled again from the path of its record, so all of that must be there."""
+    staged = tmp_path / "new"
+    staged.write_text('interface near0\n"ten" drop proto udp to any port 10\n')
+    at_most = "/" + "x" * 254
+    on("apply", staged, "--as", at_most)
+    assert on.json("status")["path"] == at_most and "ten" in on("stats").stdout
+    refused = on("apply", staged, "--as", at_most + "x", check=False)
+    assert refused.returncode == 1 and "at most 255 bytes" in refused.stderr
+    assert on.json("status")["path"] == at_most
 
 
 # History.
