@@ -141,7 +141,7 @@ def test_an_agent_that_ended_is_not_one_that_died(on, read_on):
     assert agent_of(read_on()) == (0, 0)
     agent = on.run()
     agent.kill()
-    assert agent_of(read_on()) == (0, 1)
+    until(lambda: agent_of(read_on()) == (0, 1), what="the end of its copies, which hold its lock for a moment")
     agent = on.run()
     assert agent_of(read_on()) == (1, 0)
     assert agent.stop() == 0
