@@ -143,10 +143,10 @@ static int list(void *part, struct err *err)
 		agent_task_in(&p->list, AFTER_COMMAND);
 		return -EINPROGRESS;
 	}
-	code = refreshing_start(p->agent, &request, &p->listing, err);
-	if (!code)
-		p->began_ms = now_ms;
-	return code;
+	if ((code = refreshing_start(p->agent, &request, &p->listing, err)))
+		return code;
+	p->began_ms = now_ms;
+	return 0;
 }
 
 // ---- the part -----------------------------------------------------------------------------------
