@@ -401,7 +401,21 @@ static double add_one_ms(const struct rig *rig, uint32_t n)
 	return ms_since(&start);
 }
 
-// One more entry costs the same beside a million as beside a few.
+// The least of some, as the machine does other work.
+static double add_some_ms(const struct rig *rig, uint32_t from)
+{
+	double least = add_one_ms(rig, from);
+
+	for (uint32_t n = 1; n < 10; n++) {
+		double one = add_one_ms(rig, from + n);
+
+		least = one < least ? one : least;
+	}
+	return least;
+}
+
+// One more entry costs as much beside a million as beside a thousand, but for more shards to open:
+// a step over all entries would cost a hundred times as much.
 static void test_a_million(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ROOM);
@@ -409,14 +423,15 @@ static void test_a_million(struct test *t)
 	double few, many;
 
 	add_range(rig, 4, 0, 1000, OVERLAY_FOREVER);
-	few = add_one_ms(rig, 2000000);
+	few = add_some_ms(rig, 2000000);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
 	add_range(rig, 4, 1000, 1000000, OVERLAY_FOREVER);
 	printf("a million hosts in %.0f ms of processor time, %u shards\n", ms_since(&start),
 	       shards(rig, 4));
-	many = add_one_ms(rig, 2000001);
+	many = add_some_ms(rig, 2000100);
 	printf("one more takes %.2f ms, beside a thousand %.2f ms\n", many, few);
-	CHECK(t, many < 10, "one more entry takes %.1f ms", many);
+	CHECK(t, many < 5 * few, "one more entry takes %.2f ms, beside a thousand %.2f ms", many,
+	      few);
 	check_all(t, rig, 4, 1000000, 9973);
 	add_range(rig, 6, 0, 200000, OVERLAY_FOREVER);
 	check_all(t, rig, 6, 200000, 9973);
