@@ -80,3 +80,16 @@ HASH_INLINE __u64 flow_source6(const struct flow_key *key, const __u32 src_be[4]
 	return flow_mix(key, flow_pair(key, 0, src_be[0], src_be[1]) +
 				     flow_pair(key, 2, src_be[2], src_be[3]));
 }
+
+/* Of either family; IPv4 in the first word. */
+HASH_INLINE __u64 flow_tuple(const struct flow_key *key, int family, const __u32 *src_be,
+			     const __u32 *dst_be, __u32 ports_be, __u8 proto)
+{
+	return family == 4 ? flow_tuple4(key, src_be[0], dst_be[0], ports_be, proto)
+			   : flow_tuple6(key, src_be, dst_be, ports_be, proto);
+}
+
+HASH_INLINE __u64 flow_source(const struct flow_key *key, int family, const __u32 *src_be)
+{
+	return family == 4 ? flow_source4(key, src_be[0]) : flow_source6(key, src_be);
+}

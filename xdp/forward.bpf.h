@@ -42,25 +42,21 @@ static __always_inline int take_hop(struct xdp_md *ctx, const struct packet *pkt
 	return (ip = header_at(ctx, l3, sizeof(struct ipv6hdr))) ? hop_less6(ip) : -1;
 }
 
-/* The sum of the inner packet, known from its headers: TCP or UDP with their pseudo-header sum up
- * to all ones, and so does an IPv4 header. -1: it must be added up, for example if options or
- * extension headers may give the pseudo-header another destination. */
+/* The sum of the inner packet, known from its headers. -1: it must be added up, for example if
+ * options or extension headers may give the pseudo-header another destination. */
 static __always_inline int inner_sum(struct xdp_md *ctx, const struct packet *pkt)
 {
 	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
 	__u32 header = pkt->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	const __u16 *check = checksum_at(ctx, pkt);
+	const void *ip;
 
 	if (!check || !*check || pkt->l4_offset != l3 + header)
 		return -1;
 	if (pkt->family == 4)
-		return sum_fold(0xffff & ~sum_pseudo(pkt));
-	const __u16 *ip = header_at(ctx, l3, sizeof(struct ipv6hdr));
-
-	if (!ip)
-		return -1;
-	return sum_fold((__u64)sum_fold((__u64)ip[0] + ip[1] + ip[2] + ip[3] + sum_addresses(pkt)) +
-			(0xffff & ~sum_pseudo(pkt)));
+		return inner_of(4, pseudo_of(pkt), NULL);
+	ip = header_at(ctx, l3, sizeof(struct ipv6hdr));
+	return ip ? (int)inner_of(6, pseudo_of(pkt), ip) : -1;
 }
 
 /* The headers of a tunnel after `link` bytes. `gue` is a constant. */

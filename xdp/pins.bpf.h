@@ -17,17 +17,13 @@
 
 static __always_inline __u64 hash_of_tuple(const struct service *s, const struct packet *pkt)
 {
-	__u32 ports = flow_ports(pkt->sport, pkt->dport);
-
-	if (pkt->family == 4)
-		return flow_tuple4(&s->key, pkt->src[0], pkt->dst[0], ports, pkt->proto);
-	return flow_tuple6(&s->key, pkt->src, pkt->dst, ports, pkt->proto);
+	return flow_tuple(&s->key, pkt->family, pkt->src, pkt->dst,
+			  flow_ports(pkt->sport, pkt->dport), pkt->proto);
 }
 
 static __always_inline __u64 hash_of_source(const struct service *s, const struct packet *pkt)
 {
-	return pkt->family == 4 ? flow_source4(&s->key, pkt->src[0])
-				: flow_source6(&s->key, pkt->src);
+	return flow_source(&s->key, pkt->family, pkt->src);
 }
 
 /* A SYN without ACK, an INIT; but not in a quote. */

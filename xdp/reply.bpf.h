@@ -123,15 +123,24 @@ static __always_inline bool is_multicast(const struct packet *pkt)
 }
 
 /* Unspecified, multicast and loopback sources have no host to answer; ::1 differs from :: in one
- * bit. */
+ * bit. Host order. */
+static __always_inline bool is_answerable4(__u32 src)
+{
+	return src - 1 < 0xe0000000 - 1 && src >> 24 != 127;
+}
+
+static __always_inline bool is_answerable6(__u64 hi, __u64 lo)
+{
+	return hi >> 56 != 0xff && (hi | (lo & ~1ull));
+}
+
 static __always_inline bool is_answerable(const struct packet *pkt)
 {
-	__u32 first = bpf_ntohl(pkt->src[0]);
+	const __be64 *half = (const void *)pkt->src;
 
 	if (pkt->family == 4)
-		return first && first >> 28 < 14 && first >> 24 != 127;
-	return first >> 24 != 0xff &&
-	       (first | pkt->src[1] | pkt->src[2] | (bpf_ntohl(pkt->src[3]) & ~1u));
+		return is_answerable4(bpf_ntohl(pkt->src[0]));
+	return is_answerable6(bpf_be64_to_cpu(half[0]), bpf_be64_to_cpu(half[1]));
 }
 
 /* Protocol 58 in IPv4 is not ICMPv6, nor 1 in IPv6 ICMP. */

@@ -64,8 +64,8 @@ static __always_inline const __u16 *l4_of(const __u8 *ip, const int family)
 	return (const void *)(ip + header_bytes(family));
 }
 
-/* Sum of the pseudo-header, not folded. */
-static __always_inline __u64 sum_pseudo_common(const __u8 *ip, const struct key k, const int family)
+/* As pseudo_of(): here both addresses are neighbours, and one loop needs fewer registers. */
+static __always_inline __u64 pseudo_common(const __u8 *ip, const struct key k, const int family)
 {
 	const __u32 *word = addresses_of(ip, family);
 	__u64 sum =
@@ -92,11 +92,11 @@ static __always_inline __u32 vip_of(const __u8 *ip, const int family)
 static __always_inline bool is_ours(const __u8 *frame, __u32 number)
 {
 	__u64 own = knobs.station[number & (WEIR_IFACES - 1)];
-	__u64 mac = *(const __u32 *)frame | (__u64) * (const __u16 *)(frame + 4) << 32;
+	__u64 mac = station_of(frame);
 
-	if ((frame[0] | frame[6]) & 1)
+	if (!is_between_two(frame))
 		return false;
-	return !own || own == (mac | STATION_KNOWN) || is_test();
+	return !own || is_own_station(own, mac) || is_test();
 }
 
 /* May the address belong to a service? */
@@ -110,17 +110,14 @@ static __always_inline bool is_member(const int family, __u64 hi, __u64 lo)
 	return !row || *row;
 }
 
-/* Can it be answered? Like is_martian(). */
 static __always_inline bool is_answerable_common(const struct key k, const int family)
 {
-	__u32 src = k.src_hi;
-
 	if (family == 4)
-		return src - 1 < 0xe0000000 - 1 && src >> 24 != 127 && src != (__u32)k.dst_hi;
-	return k.src_hi >> 56 != 0xff && (k.src_hi | (k.src_lo & ~1ull)) &&
-	       (k.src_hi != k.dst_hi || k.src_lo != k.dst_lo);
+		return is_answerable4(k.src_hi) && (__u32)k.src_hi != (__u32)k.dst_hi;
+	return is_answerable6(k.src_hi, k.src_lo) && (k.src_hi != k.dst_hi || k.src_lo != k.dst_lo);
 }
 
+/* Like is_martian(). */
 static __always_inline bool is_martian_common(const struct key k, const int family)
 {
 	if (!is_answerable_common(k, family))
@@ -131,16 +128,6 @@ static __always_inline bool is_martian_common(const struct key k, const int fami
 }
 
 /* ---- the frame ------------------------------------------------------------------------------- */
-
-/* Is the checksum only the sum of the pseudo-header, which a local sender leaves to its device?
- * Both are the same modulo 65535 then: a multiple of 65535 has a quotient below 2^48, and times the
- * inverse of -65535 it is this quotient. Also true for 0 if the pseudo-header has 0xffff. */
-static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
-{
-	const __u64 inverse = 0x0001000100010001;
-
-	return (check - pseudo) * inverse <= inverse;
-}
 
 /* Can the frame be sent unchanged? UDP that ends before IP does is not common. */
 static __always_inline bool is_ready(struct xdp_md *ctx, const struct key k, const int family,
@@ -161,25 +148,17 @@ static __always_inline bool is_ready(struct xdp_md *ctx, const struct key k, con
 	} else {
 		check = l4[8];
 	}
-	return !may_be_partial(check, sum_pseudo_common(at.ip, k, family));
+	return !may_be_partial(check, pseudo_common(at.ip, k, family));
 }
 
 /* ---- where to -------------------------------------------------------------------------------- */
 
 static __always_inline __u64 tuple_of(const struct service *s, const __u8 *ip, const int family)
 {
-	const __u32 *addr = addresses_of(ip, family);
+	const __u32 *src = addresses_of(ip, family), *dst = src + (family == 4 ? 1 : 4);
 	__u32 ports = *(const __u32 *)l4_of(ip, family);
 
-	return family == 4 ? flow_tuple4(&s->key, addr[0], addr[1], ports, ip[9])
-			   : flow_tuple6(&s->key, addr, addr + 4, ports, ip[6]);
-}
-
-static __always_inline __u64 source_of(const struct service *s, const __u8 *ip, const int family)
-{
-	const __u32 *addr = addresses_of(ip, family);
-
-	return family == 4 ? flow_source4(&s->key, *addr) : flow_source6(&s->key, addr);
+	return flow_tuple(&s->key, family, src, dst, ports, proto_of(ip, family));
 }
 
 /* false: there is no such slot. */
@@ -191,7 +170,8 @@ static __always_inline bool choose_common(const struct key k, const int family, 
 	__u64 word, pin; /* separate, because its address is taken */
 	const __u64 *slot;
 
-	t->hash = source ? source_of(s, ip, family) : tuple_of(s, ip, family);
+	t->hash = source ? flow_source(&s->key, family, addresses_of(ip, family))
+			 : tuple_of(s, ip, family);
 	if (!(slot = slot_at(s->first_slot + slot_of(t->hash, s->size))))
 		return false;
 	word = *(const volatile __u64 *)slot;
@@ -224,20 +204,6 @@ struct shape {
 	__u32 link;          /* bytes of the link header */
 };
 
-/* The sum of the inner packet, for GUE in IPv6: TCP or UDP with their pseudo-header sum up to all
- * ones, and so does an IPv4 header. */
-static __always_inline __u32 inner_sum_common(const __u8 *ip, const struct key k, const int family)
-{
-	__u64 sum = 0xffff & ~sum_fold(sum_pseudo_common(ip, k, family));
-
-	if (family == 6) {
-#pragma unroll
-		for (int i = 0; i < 10; i++)
-			sum += ((const __u32 *)ip)[i];
-	}
-	return sum_fold(sum);
-}
-
 static __always_inline bool put_headers_common(struct xdp_md *ctx, const struct trip *t,
 					       struct outer o, const struct shape is, __u32 vlan)
 {
@@ -269,7 +235,7 @@ static __always_inline bool put_frame(struct xdp_md *ctx, const struct key k,
 	};
 
 	if (is.mode == SERVICE_GUE && is.outside == 6)
-		o.inner = inner_sum_common(at.ip, k, is.inside);
+		o.inner = inner_of(is.inside, pseudo_common(at.ip, k, is.inside), at.ip);
 	if ((outer || move) && bpf_xdp_adjust_head(ctx, move))
 		return false;
 	return put_headers_common(ctx, t, o, is, vlan);

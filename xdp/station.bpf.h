@@ -22,14 +22,31 @@ struct {
 	__type(value, __u32);
 } stations SEC(".maps");
 
-/* A frame to many gets no answer (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e.4)), nor can one
- * from many be turned round. Group addresses have the lowest bit of their first byte set (IEEE
- * 802). */
+/* A frame to many gets no answer (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e.4)), and a frame
+ * from many cannot be turned round. Group addresses have the lowest bit of their first byte set
+ * (IEEE 802). */
+static __always_inline bool is_between_two(const __u8 *frame)
+{
+	return !((frame[0] | frame[ETH_ALEN]) & 1);
+}
+
 static __always_inline bool is_for_one(struct xdp_md *ctx)
 {
 	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));
 
-	return eth && !((eth->h_dest[0] | eth->h_source[0]) & 1);
+	return eth && is_between_two((const void *)eth);
+}
+
+/* The destination of a frame. */
+static __always_inline __u64 station_of(const __u8 *frame)
+{
+	return *(const __u32 *)frame | (__u64) * (const __u16 *)(frame + 4) << 32;
+}
+
+/* Is it the address of the interface? own: of knobs.station, not 0. */
+static __always_inline bool is_own_station(__u64 own, __u64 mac)
+{
+	return own == (mac | STATION_KNOWN);
 }
 
 __noinline int is_above(__u32 number, __u64 mac)
@@ -49,6 +66,6 @@ static __always_inline bool is_for_us(struct xdp_md *ctx)
 
 	if (is_test() || !own || !eth)
 		return true;
-	mac = *(const __u32 *)eth->h_dest | (__u64) * (const __u16 *)(eth->h_dest + 4) << 32;
-	return likely(own == (mac | STATION_KNOWN)) || is_above(number, mac);
+	mac = station_of((const void *)eth);
+	return likely(is_own_station(own, mac)) || is_above(number, mac);
 }

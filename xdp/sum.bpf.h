@@ -66,27 +66,47 @@ __noinline int sum_packet(struct xdp_md *ctx, __u32 offset, __u32 length)
 	return sum_fold((__u32)sum);
 }
 
-/* The sum of both addresses as 32-bit words. */
-static __always_inline __u64 sum_addresses(const struct packet *pkt)
+/* The sum of the pseudo-header, not folded. */
+static __always_inline __u64 pseudo_of(const struct packet *pkt)
 {
 	__u64 sum = (__u64)pkt->src[0] + pkt->dst[0];
 
 	if (pkt->family == 6)
 		sum += (__u64)pkt->src[1] + pkt->src[2] + pkt->src[3] + pkt->dst[1] + pkt->dst[2] +
 		       pkt->dst[3];
-	return sum;
+	return sum + bpf_htons(pkt->end - pkt->l4_offset) + bpf_htons(pkt->proto);
 }
 
-/* The folded sum of the pseudo-header, which a sender writes that leaves the rest to its device. By
- * value: the sum of the addresses, and the length after the IP header. */
-static __always_inline __u32 pseudo_of(__u64 addresses, __u32 length, __u32 proto)
+/* Does the checksum hold the sum of the pseudo-header only, whose completion a local sender leaves
+ * to its device? Then both are equal modulo 65535: their difference is a multiple, whose quotient
+ * is below 2^48, and the difference times the inverse of -65535 is this quotient. Also true for 0
+ * if the pseudo-header has 0xffff. */
+static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 {
-	return sum_fold(addresses + bpf_htons(length) + bpf_htons(proto));
+	const __u64 inverse = 0x0001000100010001;
+
+	return (check - pseudo) * inverse <= inverse;
 }
 
+/* The sum of a whole packet from its headers: TCP or UDP with the pseudo-header sum up to all ones,
+ * and so does a header of IPv4. ip: the header, looked at for IPv6. */
+static __always_inline __u32 inner_of(int family, __u64 pseudo, const void *ip)
+{
+	__u64 sum = 0xffff & ~sum_fold(pseudo);
+	const __u32 *word = ip;
+
+	if (family == 6) {
+#pragma unroll
+		for (int i = 0; i < 10; i++)
+			sum += word[i];
+	}
+	return sum_fold(sum);
+}
+
+/* Folded: what a sender writes that leaves the rest to its device. */
 static __always_inline __u32 sum_pseudo(const struct packet *pkt)
 {
-	return pseudo_of(sum_addresses(pkt), pkt->end - pkt->l4_offset, pkt->proto);
+	return sum_fold(pseudo_of(pkt));
 }
 
 /* Is the checksum of an ICMP message right? */
@@ -148,7 +168,7 @@ static __always_inline bool checksum_is_partial(const struct xdp_md *ctx, const 
 {
 	const __u16 *check = checksum_at(ctx, pkt);
 
-	return check && *check == sum_pseudo(pkt);
+	return check && *check && may_be_partial(*check, pseudo_of(pkt));
 }
 
 /* We cannot ask the device to sum up, so a frame that a driver sends must be complete. In generic
