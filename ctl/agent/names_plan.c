@@ -28,7 +28,7 @@
 static const struct {
 	const char *meanwhile, *over;
 } words[TROUBLES] = {
-	[TROUBLE_LIST] = {"the names of before are followed", "the names are listed again"},
+	[TROUBLE_LIST] = {"the previous names are followed", "the names are listed again"},
 	[TROUBLE_QUESTION] = {"all names keep their addresses", "names are asked for again"},
 	[TROUBLE_ENTRIES] = {"the entries keep their addresses",
 			     "the entries follow their names again"},
@@ -303,7 +303,7 @@ static void tell_others(struct names_plan *p, const struct told *told)
 		size_t n;
 		const char *what;
 	} kinds[] = {
-		{told->failed, "no answer; the addresses of before stay"},
+		{told->failed, "no answer; keeping the previous addresses"},
 		{told->again, "answers again"},
 		{told->changed, "other addresses"},
 	};

@@ -194,7 +194,7 @@ static int failures(const struct refresh *r, const struct refresh_refused *refus
 		failed += r->at[n].error && !r->at[n].empty;
 	if (!failed)
 		return 0;
-	err_stated(err, EIO, "%zu of %zu %s the addresses of before: their answers cannot be used",
+	err_stated(err, EIO, "%zu of %zu %s the previous addresses: their answers cannot be used",
 		   failed, r->n, failed == 1 ? "names keeps" : "names keep");
 	return -EIO;
 }

@@ -169,7 +169,7 @@ def test_entries_of_a_newer_version(pair, blocked, server):
     blocked("allow", "192.0.2.1", check=False)  # a command: the names are listed again
     until(lambda: len(problems(blocked, words)) == 2, seconds=30, what="both problems")
     assert pair.free(ONE, TWO) == [False, True]
-    assert told() == ["all names keep their addresses", "the names of before are followed"]
+    assert told() == ["all names keep their addresses", "the previous names are followed"]
     assert len(asked(server, NAME)) == since
     file.write_bytes(kept)
     until(lambda: pair.free(ONE, TWO) == [False, False], seconds=WAIT_S, what=TWO)

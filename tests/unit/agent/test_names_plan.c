@@ -381,7 +381,7 @@ static void many_failures_are_counted(void **state)
 		add_failure(w, w->asked[n], -ETIMEDOUT);
 	answer(w);
 	assert_int_equal(w->plan.messages.n, 6);
-	assert_true(has_said(w, "15 more names: no answer; the addresses of before stay"));
+	assert_true(has_said(w, "15 more names: no answer; keeping the previous addresses"));
 }
 
 // A lax list may be empty: nothing is wrong with that until it has had an address.
@@ -489,7 +489,7 @@ static void a_list_that_cannot_be_read_is_read_again(void **state)
 	assert_int_equal(w->plan.list_ms, 10000);
 	w->plan.list_ms = 0;
 	names_plan_list_failed(&w->plan, "no store");
-	assert_true(has_said(w, "no store; the names of before are followed"));
+	assert_true(has_said(w, "no store; the previous names are followed"));
 	assert_int_equal(w->plan.list_ms, 5000);
 	list(w);
 	assert_true(has_said(w, "the names are listed again"));
