@@ -2,7 +2,8 @@
 """strace makes one system call of a command fail, or kills the command on entry to the call.
 
 A kill on entry to each call covers all kills: the work between two calls (stores into mapped maps) is
-complete. Every fault is chosen by number, so that a run can be repeated.
+complete. Every fault is chosen by number, so that a run can be repeated. The search for logins opens files of each
+process: a command has a PID namespace of its own, or the calls would differ in number with what else runs.
 """
 
 import collections
@@ -23,6 +24,8 @@ CALLS = (
 )
 MANY = {"bpf", "openat", "mmap", "unlinkat", "mkdir"}  # a quick run injects every n-th of these
 FIRST_OWN = "setns"  # of -N; calls before it are those of the loader and of the search for the login
+ALONE = ("unshare", "--pid", "--fork", "--mount-proc")
+KILLED = 128 + 9  # what strace returns there: SIGKILL from itself does not reach the first process of a namespace
 CALL = re.compile(r"^(?:\d+ +)?([a-z_0-9]+)\(")
 
 
@@ -49,8 +52,11 @@ UNHARMED = Fault("none", 0, "nothing")
 
 
 def traced(weir, argv, log, *options):
-    strace = ["strace", "-f", "-qq", "-e", "signal=none", "-o", log, *options]
-    return run([*strace, *weir.argv(*argv)], check=False)
+    strace = [*ALONE, "strace", "-f", "-qq", "-e", "signal=none", "-o", log, *options]
+    done = run([*strace, *weir.argv(*argv)], check=False)
+    if done.returncode == KILLED:
+        done.returncode = -9
+    return done
 
 
 def calls_of(weir, argv, log):
