@@ -2,6 +2,7 @@
 """Two commands at once, repeatedly: each result equals that of the two commands in sequence."""
 
 import subprocess
+import time
 
 import pytest
 
@@ -13,10 +14,12 @@ NINE, TEN = '"nine" drop proto udp to port 9', '"ten" drop proto udp to port 10'
 ADDRESSES = [*(f"203.0.113.{i}" for i in range(20)), "2001:db8::/32"]
 
 
-def both(weir, one, other):
-    """Starts two commands; returns their exit statuses and output."""
-    running = [subprocess.Popen(weir.argv(*argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True) for argv in (one, other)]
+def both(weir, one, other, later_s=0.0):
+    """Starts two commands, the second that much later; returns their exit statuses and output."""
+    running = []
+    for argv in one, other:
+        running.append(subprocess.Popen(weir.argv(*argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        time.sleep(later_s if argv is one else 0)
     said = [process.communicate(timeout=60)[0] for process in running]
     return [process.returncode for process in running], said
 
@@ -28,7 +31,8 @@ def test_block_against_unblock(pair, on, tmp_path):
     seen = set()
     for turn in range(ROUNDS):
         commands = ("block", "-f", listed), ("unblock", "-f", listed)
-        statuses, said = both(on, *commands[::1 if turn % 2 else -1])
+        # One of the two does more before it takes the lock, and would always be the last.
+        statuses, said = both(on, *commands[::1 if turn % 2 else -1], turn % 20 / 500)
         assert statuses == [0, 0], said
         held = frozenset(on.entries())
         assert held in ({"192.0.2.1"}, {"192.0.2.1", *ADDRESSES})
