@@ -246,7 +246,7 @@ static void test_commit_flips_at_once(struct test *t)
 
 	add_hosts(&many, 0xac100000, 4000);
 	pthread_create(&thread, NULL, watch, &w);
-	for (size_t round = 0; round < 10; round++) {
+	for (size_t round = 0; round < suite_repeats(10); round++) {
 		rig_overlay(rig, &many);
 		CHECK(t, rig_verdict(rig, &first, 1) == DROPPED, "not effective");
 		rig_overlay(rig, &none);
@@ -270,7 +270,7 @@ static void test_wider_prefix_stays(struct test *t)
 	wants_add(&many, "block-from 10.0.0.0/8", OVERLAY_FOREVER);
 	add_nets(&many, 3000);
 	pthread_create(&thread, NULL, watch, &w);
-	for (size_t round = 0; round < 10; round++) {
+	for (size_t round = 0; round < suite_repeats(10); round++) {
 		rig_overlay(rig, &many);
 		rig_overlay_text(rig, "block-from 10.0.0.0/8");
 	}
@@ -323,7 +323,7 @@ static void between(struct test *t, const char *const *overlays, size_t n, enum 
 	frame_udp(&frame, "10.1.2.3", "203.0.113.1", 0);
 	rig_overlay_text(rig, overlays[0]);
 	pthread_create(&thread, NULL, flow, &s);
-	for (size_t round = 1; round < 600; round++) {
+	for (size_t round = 1; round < suite_repeats(600); round++) {
 		CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 
 		stage_text(rig, overlays[round * (round / n % (n - 1) + 1) % n], &plan);

@@ -346,7 +346,7 @@ static void run_history(struct test *t, uint64_t seed)
 
 	*h = (struct history){.test = t, .rig = rig, .random = seed};
 	make_environment(h);
-	for (h->step = 0; h->step < STEPS && !t->failed; h->step++)
+	for (h->step = 0; h->step < suite_repeats(STEPS) && !t->failed; h->step++)
 		command(h);
 	if (!rig_is_general_only())
 		CHECK(t, rig_sees_both_ways(rig), "a way sees too few of them");

@@ -399,7 +399,7 @@ static void test_removal(struct test *t)
 
 	good();
 	pthread_create(&thread, NULL, send_on, &s);
-	for (size_t n = 0; n < 200; n++)
+	for (size_t n = 0; n < suite_repeats(200); n++)
 		replace(rig);
 	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);

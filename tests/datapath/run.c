@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests the datapath in the kernel that runs, without an interface, a pin or a real packet.
 //
-//     run [-k WORD] [--general] [--as-here] [CASES]
+//     run [-k WORD] [--general] [--as-here] [--brief] [CASES]
 //                                the tests in C, then the cases in the file; -k: those with WORD in
 //                                the name;
 //                                --general: only by the general program; --as-here: the cases not
-//                                once more with the instructions that order reads
+//                                once more with the instructions that order reads; --brief: a
+//                                quarter of the repetitions, for an emulated machine
 //     run --load                 loads every object and prints instructions verified and bytes
 //
 // CASES is a text file made by cases.py. Empty lines and lines that begin with '#' are ignored. A
@@ -209,6 +210,7 @@ int main(int argc, char **argv)
 		{"load", no_argument, NULL, 'l'},
 		{"general", no_argument, NULL, 'g'},
 		{"as-here", no_argument, NULL, 'h'},
+		{"brief", no_argument, NULL, 'b'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *only = NULL;
@@ -223,11 +225,13 @@ int main(int argc, char **argv)
 			rig_general_only();
 		} else if (option == 'h') {
 			as_here = true;
+		} else if (option == 'b') {
+			suite_brief();
 		} else if (option == 'k') {
 			only = optarg;
 		} else {
 			fprintf(stderr,
-				"usage: run [-k WORD] [--general] [--as-here] [CASES] | run --load\n");
+				"usage: run [-k WORD] [--general] [--as-here] [--brief] [CASES] | run --load\n");
 			return 2;
 		}
 	}

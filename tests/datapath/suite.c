@@ -7,6 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool brief;
+
+void suite_brief(void)
+{
+	brief = true;
+}
+
+size_t suite_repeats(size_t n)
+{
+	return brief ? (n + 3) / 4 : n;
+}
+
 void test_fail(struct test *t, const char *file, int line, const char *fmt, ...)
 {
 	va_list ap;

@@ -38,6 +38,10 @@ extern const struct named_test field_tests[];
 // Runs the tests of a table whose names contain `only` (NULL: all).
 void suite_run(const struct named_test *tests, const char *only, struct tally *tally);
 
+// For an emulated machine: a quarter of the repetitions.
+void suite_brief(void);
+size_t suite_repeats(size_t n);
+
 // Prints where and why; the test continues.
 __attribute__((format(printf, 4, 5))) void test_fail(struct test *t, const char *file, int line,
 						     const char *fmt, ...);
