@@ -22,7 +22,7 @@ struct session;
 // The source of an apply.
 enum applies_source {
 	APPLIES_FILE,  // the policy file
-	APPLIES_AGAIN, // feeds or databases of the policy in effect
+	APPLIES_AGAIN, // feeds or databases of the active policy
 	APPLIES_API,
 	APPLIES_SOURCES
 };

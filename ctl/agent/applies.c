@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Counts the applies of the file, of the policy in effect and of the API, and logs their results.
+// Counts the applies of the file, of the active policy and of the API, and logs their results.
 #include "ctl/agent/applies.h"
 
 #include <string.h>

@@ -63,7 +63,7 @@ static void succeed(struct feed_job *job)
 static const char *what_stays(const struct feed_job *job)
 {
 	return job->list.for_ms ? "the entries of its last good text stay until their ends"
-				: "the last good text stays in effect";
+				: "the last good text stays in use";
 }
 
 // The texts of one failure differ in times, bytes and entries.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A feed of the policy or of a list: fetched by its `every`, and its text used if it is good.
 //
-// A new text of a policy's feed becomes the copy on disk, and the policy in effect is applied again
+// A new text of a policy's feed becomes the copy on disk, and the active policy is applied again
 // with the copies. A new text of a list becomes its content by `weir block --sync` in a process of
 // its own, and so does the same text each time if its entries have ends or its lines names. After a
-// failure the last good text stays in effect. The loop only fetches: a text is read, judged and
+// failure the last good text stays in use. The loop only fetches: a text is read, judged and
 // written by copies of the agent.
 #pragma once
 
@@ -18,7 +18,7 @@
 struct feed_job {
 	struct agent *agent;
 	struct curl_loop *loop;
-	struct reapply *policy;       // in effect
+	struct reapply *policy;       // the active one
 	char *key;                    // name of its copy; for the policy: a URL
 	struct feed_list list;        // that follows it; list.list NULL: the policy does
 	struct policy_url url;        // its strings are owned

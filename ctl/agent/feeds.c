@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent for feeds: which ones the policy in effect, the policy file and the lists
+// The part of the agent for feeds: which ones the active policy, the policy file and the lists
 // have. Each is a job (feed_job.h).
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct feeds_part {
 	struct curl_loop *loop;
 	struct agent_task look; // which lists, and which policy, follow feeds
 	VEC(struct feed_job *) jobs;
-	struct reapply *policy; // in effect
+	struct reapply *policy; // the active one
 	bool looked;
 };
 

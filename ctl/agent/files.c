@@ -106,7 +106,7 @@ static void fail(struct files *f, const struct err *why, const struct process_re
 		process_log(r, false, log_error);
 	else
 		log_error("%s", why->text);
-	log_error("the policy in effect stays");
+	log_error("the active policy stays");
 }
 
 static void succeed(struct files *f, const struct process_result *r)
@@ -187,7 +187,7 @@ void files_apply(struct agent *a, bool offline)
 
 	if (!a->files || !files_have_policy(a))
 		return;
-	if (!policy_left(a->instance, a->policy, revision, current))
+	if (!revision_was_replaced(a->instance, a->policy, revision, current))
 		apply_now(a->files, offline);
 	else
 		log_info("'%s' is not applied: it is revision %s, which revision %s has replaced",
@@ -211,7 +211,7 @@ static bool is_other_text(struct files *f)
 	return other;
 }
 
-// Without the file nothing is applied or refused, and its last policy stays in effect. A named file
+// Without the file nothing is applied or refused, and its last policy stays active. A named file
 // that has never existed is an error of its apply.
 static bool is_absent(struct files *f)
 {
@@ -219,7 +219,7 @@ static bool is_absent(struct files *f)
 	bool absent = gone || !files_have_policy(f->agent);
 
 	if (gone && !f->gone)
-		log_warning("'%s' no longer exists; the policy in effect stays", f->agent->policy);
+		log_warning("'%s' no longer exists; the active policy stays", f->agent->policy);
 	f->gone = gone;
 	if (absent) {
 		trouble_end(&f->agent->refused);
@@ -338,7 +338,7 @@ static int reload(struct agent *a, struct err *err)
 static void report(const struct agent *a, struct json *fields, struct json *problems)
 {
 	CLEANUP_FREE char *gone =
-		mem_printf("'%s' no longer exists; the policy in effect stays", a->policy);
+		mem_printf("'%s' no longer exists; the active policy stays", a->policy);
 
 	if (!a->files)
 		return;

@@ -142,7 +142,7 @@ static void tell_trial(const struct apply_result *result)
 	if (result->tried.n)
 		log_notice("the trial of %s has expired: detached", text_get(&names));
 	else
-		log_notice("the trial has expired: %s%s is in effect again",
+		log_notice("the trial has expired: %s%s is active again",
 			   result->revision[0] ? "revision " : "the empty policy",
 			   result->revision);
 }

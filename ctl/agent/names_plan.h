@@ -38,7 +38,7 @@ struct watched {
 	bool server;          // the failure is one of the name server
 	uint64_t answered_s;  // wall clock: of the last good answer, as far as it is known
 	char *why;            // NULL: a trouble, which is logged once for all of its names
-	unsigned troubles;    // bits: because of which its last answer is not in effect
+	unsigned troubles;    // bits: because of which its last answer is not used
 	bool empty;           // in a lax list, and without an answer so far: not a failure
 	bool listed;          // in the list that is being read
 	bool asked;           // in the question that is being answered

@@ -42,7 +42,7 @@ struct places_part {
 static void fail(struct places_part *p, const char *name, const char *why)
 {
 	if (troubles_note(&p->troubles, name, why))
-		log_warning("%s; the previous prefixes stay in effect", why);
+		log_warning("%s; the previous prefixes stay in use", why);
 	p->failed++;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Applies the policy in effect from its record, by `weir apply --again` in a process of its own.
+// Applies the active policy from its record, by `weir apply --again` in a process of its own.
 //
 // The databases of countries and autonomous systems are watched here, also for the policy file: a
 // change causes one apply, of the active policy unless only the file has countries.
@@ -26,7 +26,7 @@
 
 struct reapply {
 	struct agent *agent;
-	char revision[REVISION_ID]; // in effect; "": none
+	char revision[REVISION_ID]; // the active one; "": none
 	struct inputs inputs;       // its feeds and places
 	bool looked;
 	struct watches *databases;
@@ -34,7 +34,7 @@ struct reapply {
 	const char *changed; // last: "feeds" or "databases"
 	char *feed;          // the only one that has changed, without secrets; else NULL
 	struct agent_process *child;
-	char tried[REVISION_ID]; // in effect when the child began
+	char tried[REVISION_ID]; // active when the child began
 	bool stale;              // something has changed since then
 	struct agent_task apply;
 	struct trouble trouble;
@@ -87,7 +87,7 @@ static void fail(struct reapply *r, const struct err *failure)
 		mem_printf("the %s of the policy have changed, but %s", r->changed, failure->text);
 
 	if (trouble_begin_like(&r->trouble, why))
-		log_error("%s; the policy in effect stays", why);
+		log_error("%s; the active policy stays", why);
 	applies_count(r->agent, APPLIES_AGAIN, false);
 	agent_task_move(&r->apply,
 			trouble_pause_ms(r->trouble.times, AGAIN_FIRST_MS, AGAIN_MOST_MS));
@@ -223,7 +223,7 @@ int reapply_new(struct agent *a, struct reapply **ret, struct err *err)
 	struct reapply *r = *ret = mem_new(struct reapply);
 
 	r->agent = a;
-	agent_task_init(&r->apply, a, "apply of the policy in effect", apply, r);
+	agent_task_init(&r->apply, a, "apply of the active policy", apply, r);
 	return watches_new(a, on_databases, r, &r->databases, err);
 }
 

@@ -14,7 +14,7 @@ struct reapply;
 int reapply_new(struct agent *a, struct reapply **ret, struct err *err);
 void reapply_free(struct reapply *r); // NULL is allowed
 
-// Looks which policy is in effect; the lock is held, shared.
+// Looks which policy is active; the lock is held, shared.
 void reapply_look(struct reapply *r);
 // Its feeds, and whether it has places, as of the last look.
 const struct inputs *reapply_inputs(const struct reapply *r);
@@ -22,7 +22,7 @@ bool reapply_has(const struct reapply *r, const char *url);
 // The copy of one of its feeds has changed: applies it again with it, and tries until that
 // succeeds.
 void reapply_soon(struct reapply *r, const char *url);
-// Follows the databases of places from now on, if the policy in effect or the policy file has any.
+// Follows the databases of places from now on, if the active policy or the policy file has any.
 void reapply_watch(struct reapply *r);
 // Adds why it does not succeed.
 void reapply_report(const struct reapply *r, struct json *problems);

@@ -20,7 +20,7 @@ struct agent_problems {
 	size_t n, cap;
 };
 
-// pool: of the policy in effect; pool->live is NULL without services.
+// pool: of the active policy; pool->live is NULL without services.
 void agent_problems_find(const char *instance, const struct presence *agent,
 			 const struct status_names *names, const struct pool *pool,
 			 struct agent_problems *ret);

@@ -26,7 +26,7 @@ struct apply_request {
 	struct policy_dns dns;
 	struct environment
 		last; // names and lists of the accepted policy, used where a lookup fails now
-	struct in_effect *again; // --again: the policy in effect; else NULL
+	struct in_effect *again; // --again: the active policy; else NULL
 	char by[160];
 };
 
@@ -176,7 +176,7 @@ static void add_what(struct text *line, const struct apply_options *o, const str
 	const char *what = o->path ? o->path : o->revision;
 
 	if (r->unchanged)
-		text_addf(line, "unchanged: %s is in effect, ", what);
+		text_addf(line, "unchanged: %s is active, ", what);
 	else
 		text_addf(line, "%s %s: ", o->dry_run ? "would apply" : "applied", what);
 	text_addf(line, "%zu %s", r->rules, num_plural(r->rules, "rule", "rules"));
@@ -213,7 +213,7 @@ static bool is_nowhere(const struct context *ctx, const struct apply_result *r)
 static void add_nowhere(struct text *line, const struct context *ctx, const struct apply_options *o,
 			const struct apply_result *r)
 {
-	text_addf(line, "%s is not in effect: no interface of instance %s is attached",
+	text_addf(line, "%s is not active: no interface of instance %s is attached",
 		  o->path ? o->path : o->revision, ctx->instance);
 	if (!o->trial_ms && !o->fleeting)
 		text_addf(line, "; the next attach restores it, revision %s", r->revision);
@@ -355,7 +355,7 @@ static int find_again(struct context *ctx, const struct args *args, struct apply
 	if (e->trial)
 		return err_refused(err, "a trial is running");
 	if (!e->about.revision[0])
-		return err_refused(err, "no policy is in effect, or it has no record");
+		return err_refused(err, "no policy is active, or it has no record");
 	if ((code = in_effect_load(ctx->instance, e, err)))
 		return code;
 	o->path = e->revision.path;
@@ -506,7 +506,7 @@ static const struct args_option apply_options[] = {
 	{.name = "as",
 	 .arg = "PATH",
 	 .help = "record PATH as the policy file: FILE is a copy that will become it"},
-	{.name = "again", .help = "apply the policy in effect again, with its present feeds"},
+	{.name = "again", .help = "apply the active policy again, with its present feeds"},
 	{.name = "unattended",
 	 .help = "refuse a policy that has lost most of the accepted one, as weir run does"},
 	{0},
@@ -519,7 +519,7 @@ const struct command cmd_apply = {
 	.summary = "test a policy file and put it into effect atomically",
 	.text = "The policy is compiled and loaded alongside the active one. Its expect lines are run in\n"
 		"the kernel, and your own login is checked. One write then switches to it. A failure\n"
-		"before the switch changes nothing. A policy that is already in effect is not switched\n"
+		"before the switch changes nothing. A policy that is already active is not switched\n"
 		"again, unless --force is given. Rates and dynamic sets continue.\n"
 		"\n"
 		"  weir apply edge.weir --confirm=60s && weir confirm",

@@ -121,7 +121,7 @@ static const struct family families[] = {
 	{"weir_agent_killed", "gauge", "Whether the last agent was killed or has crashed, and none runs.", STATUS, .part = "", .value = "killed"},
 	{"weir_agent_ended", "gauge", "Whether the last agent has ended, and none runs.", STATUS, .part = "", .value = "ended"},
 	{"weir_agent_hangs", "gauge", "Whether the agent runs and its loop does not turn.", STATUS, .part = "", .value = "hangs"},
-	{"weir_agent_applies_total", "counter", "Applies by the agent since it began: of its file, of the policy in effect again, and of the API.", STATUS, .part = "policy", .array = "applies", .value = "ok", .labels = {{"source", "source"}}, .fixed = {"result", "ok"}},
+	{"weir_agent_applies_total", "counter", "Applies by the agent since it began: of its file, of the active policy again, and of the API.", STATUS, .part = "policy", .array = "applies", .value = "ok", .labels = {{"source", "source"}}, .fixed = {"result", "ok"}},
 	{"weir_agent_applies_total", "counter", NULL, STATUS, .part = "policy", .array = "applies", .value = "failed", .labels = {{"source", "source"}}, .fixed = {"result", "failed"}},
 	{"weir_checks_total", "counter", "Checks of backends since the agent began; unknown: this host could not make the check.", STATUS, .part = "health", .array = "checks", .value = "good", .labels = {OF_CHECKS}, .fixed = {"result", "good"}},
 	{"weir_checks_total", "counter", NULL, STATUS, .part = "health", .array = "checks", .value = "failed", .labels = {OF_CHECKS}, .fixed = {"result", "failed"}},

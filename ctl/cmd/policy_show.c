@@ -196,11 +196,11 @@ char *policy_path(const struct context *ctx, const struct args *args)
 			     : mem_printf("/etc/weir/%s.weir", ctx->instance);
 }
 
-bool policy_was_left(const char *instance, const char *path)
+bool policy_was_replaced(const char *instance, const char *path)
 {
 	char revision[REVISION_ID], current[REVISION_ID];
 
-	if (!policy_left(instance, path, revision, current))
+	if (!revision_was_replaced(instance, path, revision, current))
 		return false;
 	log_notice("'%s' is not applied: it is revision %s, which revision %s has replaced", path,
 		   revision, current);

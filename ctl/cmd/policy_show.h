@@ -46,4 +46,4 @@ char *policy_path(const struct context *ctx, const struct args *args);
 // Is the file the text of an accepted revision that is not the current one? It was rolled back, or
 // replaced by another policy, and stays so until a person applies it again. A notice then names the
 // revisions.
-bool policy_was_left(const char *instance, const char *path);
+bool policy_was_replaced(const char *instance, const char *path);

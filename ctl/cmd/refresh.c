@@ -266,7 +266,7 @@ static const struct args_option options[] = {
 	{.name = "list",
 	 .help = "print the names with the age of their answers, and ask no name server"},
 	{.name = "entries", .help = "only the host names of entries"},
-	{.name = "policy", .help = "only the host names of the policy in effect"},
+	{.name = "policy", .help = "only the host names of the active policy"},
 	{.name = "places", .help = "only the countries and autonomous systems of entries"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
@@ -278,8 +278,8 @@ const struct command cmd_refresh = {
 	.usage = "[NAME…] [OPTIONS]",
 	.summary = "look again at the names of entries and of the policy",
 	.text = "New addresses are added. Addresses that a name has no more stay for a grace time, twice\n"
-		"the TTL or at least a minute. A name without an answer keeps its addresses. The policy\n"
-		"in effect keeps its text and its revision: the file on disk is not read. Countries and\n"
+		"the TTL or at least a minute. A name without an answer keeps its addresses. The active\n"
+		"policy keeps its text and its revision: the file on disk is not read. Countries and\n"
 		"autonomous systems of entries get the prefixes of the present databases. The agent\n"
 		"(weir run) does this for each name when its TTL ends, and when a database changes.",
 	.options = options,

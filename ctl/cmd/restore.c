@@ -24,7 +24,7 @@ static bool has_ifaces(const char *instance)
 	return !instance_open(instance, &i, NULL) && instance_has_ifaces(i);
 }
 
-// The policy file, else the accepted policy. *ret: there is one, and it is in effect.
+// The policy file, else the accepted policy. *ret: there is one, and it is active.
 static int restore_policy_of(struct context *ctx, const struct args *args, bool *ret,
 			     struct err *err)
 {
@@ -36,7 +36,7 @@ static int restore_policy_of(struct context *ctx, const struct args *args, bool 
 	*ret = true;
 	if (code)
 		return code;
-	if (file_exists(path) && !policy_was_left(ctx->instance, path)) {
+	if (file_exists(path) && !policy_was_replaced(ctx->instance, path)) {
 		if (!(code = applying_file(ctx, args, path, true, err)) || !current[0])
 			return code;
 		log_error("%s", err_full(err, full));

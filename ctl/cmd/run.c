@@ -38,7 +38,7 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 	bool any = false;
 	int code;
 
-	if (policy_was_left(ctx->instance, a->policy))
+	if (policy_was_replaced(ctx->instance, a->policy))
 		return 0;
 	code = applying_file(ctx, args, a->policy, !a->takes_all, err);
 	if (!code)
@@ -46,7 +46,7 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 	if (look_for_ifaces(ctx, &any, &why) || !any)
 		return code;
 	trouble_begin(&a->refused, err->text);
-	log_error("%s; the agent runs with the policy that is in effect", err_full(err, full));
+	log_error("%s; the agent runs with the active policy", err_full(err, full));
 	err_clear(err);
 	return 0;
 }
@@ -180,7 +180,7 @@ const struct command cmd_run = {
 	.usage = "[FILE] [OPTIONS]",
 	.summary = "run the agent, which looks after the instance between commands",
 	.text = "The policy FILE, by default /etc/weir/INSTANCE.weir if it exists, is applied first, as\n"
-		"weir apply does, unless it is in effect or was rolled back, and again when it changes\n"
+		"weir apply does, unless it is active or was rolled back, and again when it changes\n"
 		"or comes to exist. The agent stays in the foreground until SIGTERM or SIGINT. Packets\n"
 		"never wait for it: its end changes no verdict. weir status shows what it does.\n"
 		"A file with half of the rules of the accepted policy or fewer, with none of its\n"

@@ -21,7 +21,7 @@ struct status_names {
 void status_names_read(const char *instance, const struct presence *agent,
 		       struct status_names *ret);
 void status_names_show(struct context *ctx, const struct status_names *names, uint64_t now_s);
-// Names of the policy in effect, of this revision, whose answers have protected addresses only.
+// Names of the active policy, of this revision, whose answers have protected addresses only.
 void status_names_alarms(const struct context *ctx, const char *revision, status_alarm *alarm,
 			 void *status);
 

@@ -139,8 +139,8 @@ int in_effect_ifaces(const char *instance, const char *revision,
 
 #define POLICY_MAX (16u << 20)
 
-bool policy_left(const char *instance, const char *path, char ret_revision[REVISION_ID],
-		 char ret_current[REVISION_ID])
+bool revision_was_replaced(const char *instance, const char *path, char ret_revision[REVISION_ID],
+			   char ret_current[REVISION_ID])
 {
 	CLEANUP_REVISIONS struct revisions list = {0};
 	CLEANUP_FREE char *text = NULL;

@@ -36,7 +36,7 @@ struct in_effect *in_effect_new(void);
 void in_effect_cleanup(struct in_effect **e);
 #define CLEANUP_IN_EFFECT CLEANUP(in_effect_cleanup)
 
-// Reads what is in effect: `trial` and `about`. 0 or -errno with err set.
+// Reads what is active: `trial` and `about`. 0 or -errno with err set.
 int in_effect_find(const char *instance, struct in_effect *e, struct err *err);
 // Its record, with its files; about.revision is not "". 0 or -errno with err set.
 int in_effect_load(const char *instance, struct in_effect *e, struct err *err);
@@ -49,5 +49,5 @@ int in_effect_ifaces(const char *instance, const char *revision,
 // Is the file the text of an accepted revision that is not the current one? It was rolled back, or
 // replaced by another policy, and stays so until a person applies it again. The files of revisions
 // are not read.
-bool policy_left(const char *instance, const char *path, char ret_revision[REVISION_ID],
-		 char ret_current[REVISION_ID]);
+bool revision_was_replaced(const char *instance, const char *path, char ret_revision[REVISION_ID],
+			   char ret_current[REVISION_ID]);

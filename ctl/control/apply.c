@@ -177,7 +177,7 @@ static int enter_and_switch(const struct instance *i, struct candidate *c, const
 	return code;
 }
 
-// Puts the generation in force. A failure before the switch takes back what was written.
+// Activates the generation. A failure before the switch takes back what was written.
 static int put_in_force(const struct instance *i, struct candidate *c, const struct revision *r,
 			uint64_t trial_ms, uint32_t number, struct err *err)
 {
@@ -206,7 +206,7 @@ static int finish(const struct instance *i, const struct candidate *c, uint32_t 
 	return generation_finish(i, generation, sum, err);
 }
 
-// The policy is in force. Makes its record the current one; a failure is an error, but does not
+// The policy is active. Makes its record the current one; a failure is an error, but does not
 // undo the switch. On trial the record stays as it is, and a volatile policy's record serves status
 // and explain only.
 static int accept_revision(const struct apply_options *o, const struct candidate *c,
@@ -391,7 +391,7 @@ static bool goes_by_names(const struct instance *i, uint32_t generation)
 	return true;
 }
 
-// Whether the policy is in force already, so that only interfaces and next hops are brought up to
+// Whether the policy is active already, so that only interfaces and next hops are brought up to
 // date.
 static bool is_unchanged(const struct instance *i, const struct candidate *c,
 			 const struct apply_options *o, const struct policy_devices *missing,

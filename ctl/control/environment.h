@@ -38,7 +38,7 @@ struct environment_name {
 	enum policy_use use;
 	struct addr *addrs; // addresses of the last good answer, sorted
 	size_t n;
-	VEC(struct environment_leaving) leaving; // in force as well
+	VEC(struct environment_leaving) leaving; // still matched
 	struct environment_addrs
 		left_out; // excluded from both, sorted: drop and reject rules do not have these
 	// wall clock: since when its answers leave such rules nothing; 0: they do not
@@ -76,7 +76,7 @@ struct environment {
 	const char *instance;
 	bool offline; // feeds are not fetched: the copies are used
 	bool force;   // a feed may shrink
-	bool again;   // files come from `last`, which is the policy in effect; feeds do not
+	bool again;   // files come from `last`, which is the active policy; feeds do not
 	bool overlap; // addresses of `last` that are in no answer any more stay for a grace time
 	const char *staged; // the file that has the text of the policy file; NULL: that file itself
 	const char *staged_as;          // path of the policy file
@@ -99,7 +99,7 @@ void environment_live(struct environment *w, const struct dns_options *dns,
 // A record to be filled with environment_load; then env answers only from it.
 void environment_replay(struct environment *w);
 void environment_free(struct environment *w);
-// The policy is in effect: keeps the new texts of its feeds. 0 or -errno with err set.
+// The policy is active: keeps the new texts of its feeds. 0 or -errno with err set.
 int environment_keep_feeds(const struct environment *w, struct err *err);
 
 const struct environment_file *environment_find_file(const struct environment *w, const char *path);
@@ -117,7 +117,7 @@ struct environment_name environment_copy_name(const struct environment_name *nam
 void environment_free_name(struct environment_name *name);
 // False: a name of a lax list that has had no answer yet.
 bool environment_has_addresses(const struct environment_name *name);
-// All addresses of a name that are in force, those that leave as well; the caller frees them.
+// All addresses of a name that are matched, those that leave too; the caller frees them.
 struct addr *environment_name_addresses(const struct environment_name *name, size_t *ret_n);
 // Takes a good answer: addresses that it has no more leave. A family that it knows nothing about
 // stays as it is.

@@ -19,7 +19,7 @@ struct in_force {
 };
 
 // A sum of all that a policy is made of beside files and names: addresses of this host, numbers of
-// devices, and the programs. It is written into the generation when the whole policy is in effect
+// devices, and the programs. It is written into the generation when the whole policy is active
 // (generation_finish), so that the generation of an interrupted command is never considered
 // complete.
 void unchanged_sum(const struct candidate *c, sum_text ret);

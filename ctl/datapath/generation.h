@@ -18,7 +18,7 @@ struct generation_about_set { // a dynamic set, in the order of the set numbers
 
 struct generation_about {
 	char revision[16]; // "" for the empty policy
-	// A sum of the inputs besides the policy text; "" until the whole policy is in effect.
+	// A sum of the inputs besides the policy text; "" until the whole policy is active.
 	char made_of[24];
 	char path[256];
 	char by[160];
@@ -39,7 +39,7 @@ uint8_t generation_class(const struct generation_about *about, const char *devic
 
 int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,
 			  struct err *err);
-// Stores the sum after the whole policy is in effect: another apply compares it to find out whether
+// Stores the sum after the whole policy is active: another apply compares it to find out whether
 // anything has changed. 0 or -errno with err set.
 int generation_finish(const struct instance *i, uint32_t number, const char *made_of,
 		      struct err *err);

@@ -103,7 +103,7 @@ def programs(weir):
 
 
 def in_force(weir):
-    """Everything that identifies the policy in force, to compare before and after."""
+    """Everything that identifies the active policy, to compare before and after."""
     objects = sorted(str(path) for path in weir.bpffs.rglob("*"))
     state = {str(path): path.read_bytes() for path in weir.state.rglob("*") if path.is_file()}
     status = json.loads(weir("-j", "status", check=False).stdout)  # which may have alarms

@@ -64,7 +64,7 @@ def test_nothing_attached_yet(weir, tmp_path):
     assert not weir.bpffs.exists()
     weir("attach", "near0")
     weir("apply", Policies(weir, tmp_path).write("drop from 192.0.2.1"), "--confirm=1s")
-    until(lambda: "the trial has expired: the empty policy is in effect again" in agent.said())
+    until(lambda: "the trial has expired: the empty policy is active again" in agent.said())
     assert weir.json("status")["alarms"] == [] and agent.stop() == 0
 
 
@@ -112,7 +112,7 @@ def test_bad_policy_keeps_what_is_in_effect(weir, tmp_path):
     before = programs(weir)
     agent = weir.run(apply.write("drop nonsense"))
     assert programs(weir) == before
-    assert "the agent runs with the policy that is in effect" in agent.said()
+    assert "the agent runs with the active policy" in agent.said()
     status = weir.json("status", status=2)
     assert len(status["alarms"]) == 1 and status["alarms"][0].startswith("agent, policy: ")
     assert agent.stop() == 0
@@ -146,7 +146,7 @@ def test_reload(on):
 
 
 def test_a_reload_ends_with_its_apply(weir, tmp_path):
-    """READY=1 is sent when the changed file is in effect; an invalid one ends the reload too."""
+    """READY=1 is sent when the changed file is active; an invalid one ends the reload too."""
     apply = Policies(weir, tmp_path)
     agent = weir.run(apply.write("drop from 192.0.2.1"))
     path = apply.write("drop from 192.0.2.2")

@@ -69,7 +69,7 @@ class TestFiles:
         agent = site.run()
         text = site.main.read_text()
         site.main.unlink()
-        until(lambda: site.problems() == [f"'{site.main}' no longer exists; the policy in effect stays"])
+        until(lambda: site.problems() == [f"'{site.main}' no longer exists; the active policy stays"])
         assert site.dropped(FIRST, OTHER) == [True, False] and "has errors" not in agent.said()
         site.main.write_text(text + f"drop from {OTHER}\n")
         site.until_dropped(True, True)
@@ -295,7 +295,7 @@ class TestWhatIsLost:
         assert not self.alarms(site.weir)
 
     def test_a_start_without_an_interface(self, weir, tmp_path):
-        """Nothing runs that could stay in effect: as with a file that has an error, the agent does not start."""
+        """Nothing runs that could stay active: as with a file that has an error, the agent does not start."""
         site = Site(weir, tmp_path)
         site.main.write_text(SIX)
         weir("apply", site.main)
@@ -335,7 +335,7 @@ class TestDefaultFile:
         self.drops(pair, True, False)
         until(lambda: part(on, "policy")["path"] == str(default))
         default.unlink()
-        until(lambda: any("no longer exists; the policy in effect stays" in alarm for alarm in self.alarms(on)))
+        until(lambda: any("no longer exists; the active policy stays" in alarm for alarm in self.alarms(on)))
         assert pair.free(FIRST) == [False]
         replace(default, self.WORSE)
         self.drops(pair, True, True)
@@ -357,7 +357,7 @@ class TestDefaultFile:
         self.drops(pair, True, False)
 
     def test_a_reload_finds_it(self, pair, on, default):
-        """READY=1 is sent when it is in effect."""
+        """READY=1 is sent when it is active."""
         agent = on.run()
         default.write_text(self.BAD)
         agent.send(signal.SIGHUP)

@@ -185,7 +185,7 @@ def test_instances_do_not_take_each_other_away(pair, on, weir_on):
 
 
 def test_a_policy_that_could_be_attached_nowhere(pair, on, weir_on, tmp_path):
-    """It is the accepted one of its instance, but nothing says that it is in effect."""
+    """It is the accepted one of its instance, but nothing says that it is active."""
     if on.json("status")["interfaces"][0]["shared"]:
         pytest.skip("interfaces are shared here")
     other = weir_on(pair)
@@ -194,10 +194,10 @@ def test_a_policy_that_could_be_attached_nowhere(pair, on, weir_on, tmp_path):
     done = other("apply", path, check=False)
     revision = other.json("history")["current"]
     assert done.returncode == 3 and "already carries the XDP program" in done.stderr
-    assert done.stdout == (f"{path} is not in effect: no interface of instance {other.name} is attached; "
+    assert done.stdout == (f"{path} is not active: no interface of instance {other.name} is attached; "
                            f"the next attach restores it, revision {revision}\n")
     done = other("apply", path, "--confirm", check=False)
-    assert done.stdout == f"{path} is not in effect: no interface of instance {other.name} is attached\n"
+    assert done.stdout == f"{path} is not active: no interface of instance {other.name} is attached\n"
     assert not other.bpffs.exists()
 
 

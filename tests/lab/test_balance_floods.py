@@ -133,7 +133,7 @@ def test_ack_flood_while_the_ring_changes(balancer, small):
 
 
 def slots(node):
-    """The words of the ring of the policy in force."""
+    """The words of the ring of the active policy."""
     folder = max(node.bpffs.glob("gen/*"), key=lambda path: int(path.name))
     [row] = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "rings"]).stdout)
     return [row["value"][at:at + 8] for at in range(0, len(row["value"]), 8)]

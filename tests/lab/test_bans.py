@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many bans at once through the API of the agent: all in force, each soon, whatever else changes the entries."""
+"""Many bans at once through the API of the agent: all active, each soon, whatever else changes the entries."""
 import fcntl
 import multiprocessing
 import multiprocessing.connection

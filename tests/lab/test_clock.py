@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The wall clock is set while entries are in force: they keep owner, note and end."""
+"""The wall clock is set while entries are active: they keep owner, note and end."""
 
 import json
 import os

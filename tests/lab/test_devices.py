@@ -301,7 +301,7 @@ def test_apply_says_it_of_interfaces_that_it_does_not_attach(pair, weir, tmp_pat
     make(pair, "one")
     try:
         weir.cut()
-        assert OPEN in apply.fails(3, NINE, devices="one")  # and it is in force
+        assert OPEN in apply.fails(3, NINE, devices="one")  # and it is active
         assert "attached to near0" in apply(NINE).stdout  # it is named, so it is attached
     finally:
         pair.link("del", "one")

@@ -125,7 +125,7 @@ class TestPolicy:
 
 
 class TestPolicyInEffect:
-    """The agent follows the feeds of the policy in effect, whichever file that came from."""
+    """The agent follows the feeds of the active policy, whichever file that came from."""
 
     @pytest.fixture(name="follow")
     def applied_each_second(self, apply):
@@ -180,7 +180,7 @@ class TestPolicyInEffect:
         assert agent.said().count(why) == 1
 
     def test_again(self, pair, on, apply, feed):
-        assert "no policy is in effect" in on.fails(3, "apply", "--again")
+        assert "no policy is active" in on.fails(3, "apply", "--again")
         apply("", "--note", "a reason")
         assert "unchanged" in on("apply", "--again").stdout
         feed.lines(1000, 1 << 16)

@@ -111,7 +111,7 @@ class Story:
         return [one for one in alarms if "agent, feeds" in one]
 
     def fails(self, why):
-        """The failure is told once, and is an alarm; what was in force stays."""
+        """The failure is told once, and is an alarm; what was active stays."""
         before = self.agent.said().count(why)
         self.fetch()
         until(lambda: self.agent.said().count(why) > before, 15, why)

@@ -204,7 +204,7 @@ def feed_server(pair, tmp_path):
 
 
 def test_applies_without_a_file(on, read_on, tmp_path, feed):
-    """Of feeds of the policy in effect, and of the API; none yet are samples, too."""
+    """Of feeds of the active policy, and of the API; none yet are samples, too."""
     path = tmp_path / "p.weir"
     text = f'interface near0\nset list {{ url "{feed.url}" ca "{feed.ca}" every 1s }}\ndrop from @list\n'
     path.write_text(text + "expect pass udp from 192.0.2.1 to 10.77.0.1 port 9\n")

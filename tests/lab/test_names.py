@@ -201,7 +201,7 @@ def test_a_policy_of_many_names(pair, weir, server, tmp_path):
 
 
 def test_an_answer_changes(pair, on, server):
-    """In force before TTL + 2 s; the old address is released after the grace time and not before."""
+    """Active before TTL + 2 s; the old address is released after the grace time and not before."""
     ttl_s = 8
     server.names[NAME] = (ttl_s, ONE)
     on("block", NAME, "--resolver", server.resolver)

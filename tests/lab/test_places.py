@@ -235,7 +235,7 @@ class TestAgent:
 
 
 class TestPolicyInEffect:
-    """The agent follows the databases of the policy in effect, whichever file that came from."""
+    """The agent follows the databases of the active policy, whichever file that came from."""
 
     NEW = "192.0.2.9"
 

@@ -274,7 +274,7 @@ def same(on, apply, *options):
     done = on.json("apply", apply.path, *options)
     assert (done["changed"], done["attached"], done["detached"]) == (False, [], [])
     assert done["revision"] == before[1]["revision"] and done["trial_ms"] == 0
-    assert on("apply", apply.path, *options).stdout.startswith(f"unchanged: {apply.path} is in effect, ")
+    assert on("apply", apply.path, *options).stdout.startswith(f"unchanged: {apply.path} is active, ")
     assert lasting(on) == before
 
 
@@ -402,7 +402,7 @@ def test_only_what_is_whole_counts_as_in_force(pair, on, apply):
 
 
 def test_an_interface_that_lost_its_program_gets_it_again(pair, on, apply):
-    """"Unchanged" refers to the policy in force: without the program, no policy is in force."""
+    """"Unchanged" refers to the active policy: without the program, no policy is active."""
     apply(NINE)
     revision = on.json("history")["current"]
     on.cut()
@@ -577,7 +577,7 @@ def test_force_switches_under_the_same_revision(pair, on, apply):
     on("detach")
     assert on.json("attach", "near0")["interfaces"] and ports(pair) == PASSES_TEN
     apply(TEN, "--volatile")
-    apply(NINE, "--force")  # the accepted text, which is not in effect
+    apply(NINE, "--force")  # the accepted text, which is not active
     assert on.json("history")["current"] != revisions["current"] and ports(pair) == PASSES_TEN
 
 

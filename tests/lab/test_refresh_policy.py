@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names of the policy in force: weir refresh, and the agent, follow their answers; the revision stays the same one."""
+"""Names of the active policy: weir refresh, and the agent, follow their answers; the revision stays the same one."""
 import contextlib
 import json
 import shutil
@@ -47,7 +47,7 @@ def dropped(weir, *addresses):
 
 
 def record(weir):
-    """{name: record} of the revision in force."""
+    """{name: record} of the active revision."""
     revision = history(weir)[0]
     text = (weir.state / "accepted" / revision / "index").read_text()
     document = json.JSONDecoder().raw_decode(text[text.index("{"):])[0]

@@ -97,7 +97,7 @@ def test_a_device_that_was_renamed_is_known(pair, on, more):
 
 
 class Listed:
-    """A policy with a list file of many addresses in effect."""
+    """An active policy with a list file of many addresses."""
 
     def __init__(self, weir, folder):
         self.weir, self.path, self.list = weir, folder / "p.weir", folder / "list.txt"
@@ -169,7 +169,7 @@ def test_names_of_a_packet_beside_a_list(on, listed):
 
 
 def test_a_packet_is_asked_without_a_load(on, cost, listed):
-    """The test program of the policy in force is kept, also by the attach that restores the policy."""
+    """The test program of the active policy is kept, also by the attach that restores the policy."""
     listed(200)
     question = QUESTIONS[-1]
     for again in False, True:

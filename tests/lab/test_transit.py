@@ -137,7 +137,7 @@ def test_default_drop_stops_what_is_for_others(router, weir, apply):
 
 
 def test_default_drop_keeps_the_host_alive(router, apply):
-    """Its own addresses, including one that is added while the policy is in force."""
+    """Its own addresses, including one that is added while the policy is active."""
     apply(f"default drop\n{MARK}")
     own = [(Pair.near4, Pair.near6), ("10.78.0.1", "fd78::1"), (LATER4, LATER6)]
     for address in f"{LATER4}/24", f"{LATER6}/64":
