@@ -3,8 +3,6 @@
 // (names_plan.h) is asked for in a copy of the agent (refreshing.h).
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
@@ -27,28 +25,14 @@ struct names_part {
 	struct names_plan plan;
 };
 
-static struct names_now now(void)
-{
-	return (struct names_now){.ms = agent_now_ms(), .wall_s = (uint64_t)time(NULL)};
-}
-
 // ---- what the plan says -------------------------------------------------------------------------
-
-static void log_messages(struct names_plan *plan)
-{
-	vec_each (&plan->messages, message) {
-		message->log("%s", message->text);
-		free(message->text);
-	}
-	plan->messages.n = 0;
-}
 
 static void follow_plan(struct names_part *p)
 {
-	const struct names_now at = now();
+	const struct plan_now at = plan_now();
 	uint64_t wait = names_plan_wait_ms(&p->plan, &at);
 
-	log_messages(&p->plan);
+	plan_log(&p->plan.messages);
 	if (p->plan.list_ms)
 		agent_task_in(&p->list, p->plan.list_ms);
 	p->plan.list_ms = 0;
@@ -69,7 +53,7 @@ static const char *reportable(const struct names_part *p, const struct err *fail
 
 static void on_answers(void *part, const struct refreshing_result *r)
 {
-	const struct names_now at = now();
+	const struct plan_now at = plan_now();
 	struct names_part *p = part;
 
 	p->asking = NULL;
@@ -83,7 +67,7 @@ static void on_answers(void *part, const struct refreshing_result *r)
 static int ask(void *part, struct err *err)
 {
 	struct names_part *p = part;
-	const struct names_now at = now();
+	const struct plan_now at = plan_now();
 	const char *due[NAMES_AT_ONCE];
 	struct refreshing_request request = {
 		.where = REFRESH_ENTRIES | REFRESH_POLICY,
@@ -106,7 +90,7 @@ static int ask(void *part, struct err *err)
 
 static void take_list(struct names_part *p, const struct refreshing_result *r)
 {
-	const struct names_now at = now();
+	const struct plan_now at = plan_now();
 	size_t places = 0;
 
 	names_plan_listed(&p->plan, &r->names, &r->refused, &at);
@@ -159,12 +143,9 @@ static int start(struct agent *a, struct err *err)
 	a->names = p;
 	agent_task_init(&p->ask, a, "names that are due", ask, p);
 	agent_task_init(&p->list, a, "list of names", list, p);
-	if (getrandom(&p->plan.random, sizeof(p->plan.random), 0) != sizeof(p->plan.random))
-		return err_system(err, errno, "cannot get random numbers");
-	p->plan.random |= 1;
 	agent_after_command(a, &p->list, AFTER_COMMAND);
 	agent_task_in(&p->list, 0);
-	return 0;
+	return plan_random(&p->plan.random, err);
 }
 
 static void stop(struct agent *a)
@@ -183,7 +164,7 @@ static void stop(struct agent *a)
 
 static int reload(struct agent *a, struct err *err)
 {
-	const struct names_now at = now();
+	const struct plan_now at = plan_now();
 
 	names_plan_hurry(&a->names->plan, &at);
 	agent_task_in(&a->names->list, 0);
@@ -194,7 +175,7 @@ static int reload(struct agent *a, struct err *err)
 static void report(const struct agent *a, struct json *fields, struct json *problems)
 {
 	const struct names_plan *p = &a->names->plan;
-	const struct names_now at = now();
+	const struct plan_now at = plan_now();
 	uint64_t oldest = UINT64_MAX, next = UINT64_MAX;
 	size_t failing = 0;
 

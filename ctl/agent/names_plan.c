@@ -3,7 +3,6 @@
 #include "ctl/agent/names_plan.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,22 +53,7 @@ void names_plan_free(struct names_plan *p)
 	vec_free(&p->names);
 	for (size_t n = 0; n < TROUBLES; n++)
 		trouble_end(&p->troubles[n]);
-	vec_each (&p->messages, message)
-		free(message->text);
-	vec_free(&p->messages);
-}
-
-__attribute__((format(printf, 3, 4))) static void say(struct names_plan *p,
-						      void (*log)(const char *fmt, ...),
-						      const char *fmt, ...)
-{
-	struct text text = {0};
-	va_list ap;
-
-	va_start(ap, fmt);
-	text_vaddf(&text, fmt, ap);
-	va_end(ap);
-	vec_push(&p->messages, ((struct names_message){log, text_take(&text)}));
+	plan_messages_free(&p->messages);
 }
 
 static int compare(const void *a, const void *b)
@@ -84,17 +68,9 @@ static struct watched *find(const struct names_plan *p, size_t n, const char *na
 	return n ? bsearch(&key, p->names.at, n, sizeof(key), compare) : NULL;
 }
 
-static uint64_t random_below(struct names_plan *p, uint64_t n)
-{
-	p->random ^= p->random << 13;
-	p->random ^= p->random >> 7;
-	p->random ^= p->random << 17;
-	return n ? p->random % n : 0;
-}
-
 // ---- when ---------------------------------------------------------------------------------------
 
-uint64_t names_plan_wait_ms(const struct names_plan *p, const struct names_now *now)
+uint64_t names_plan_wait_ms(const struct names_plan *p, const struct plan_now *now)
 {
 	uint64_t next = UINT64_MAX;
 
@@ -116,7 +92,7 @@ static uint64_t within(uint64_t ms, uint64_t least, uint64_t most)
 static uint64_t after_answer(struct names_plan *p, struct watched *one, uint64_t ttl_ms)
 {
 	one->interval_ms = within(ttl_ms, TTL_LEAST_MS, TTL_MOST_MS);
-	return one->interval_ms + random_below(p, 500);
+	return one->interval_ms + plan_random_below(&p->random, 500);
 }
 
 static uint64_t after_failure(struct names_plan *p, const struct watched *one)
@@ -124,7 +100,7 @@ static uint64_t after_failure(struct names_plan *p, const struct watched *one)
 	uint64_t ms = trouble_pause_ms(one->failures, TTL_LEAST_MS,
 				       one->server ? SERVER_MOST_MS : TTL_MOST_MS);
 
-	return ms + random_below(p, ms / 4);
+	return ms + plan_random_below(&p->random, ms / 4);
 }
 
 // How many names the next question has at most: what their TTLs ask for in the time since the last
@@ -154,7 +130,7 @@ static int compare_texts(const void *a, const void *b)
 }
 
 // Those that have waited for the longest time.
-size_t names_plan_ask(struct names_plan *p, const struct names_now *now, const char **ret)
+size_t names_plan_ask(struct names_plan *p, const struct plan_now *now, const char **ret)
 {
 	CLEANUP_VEC VEC(struct watched *) due = {0};
 	size_t n = 0, most = quota(p, now->ms);
@@ -174,7 +150,7 @@ size_t names_plan_ask(struct names_plan *p, const struct names_now *now, const c
 	return n;
 }
 
-void names_plan_hurry(struct names_plan *p, const struct names_now *now)
+void names_plan_hurry(struct names_plan *p, const struct plan_now *now)
 {
 	vec_each (&p->names, one)
 		one->due_ms = now->ms;
@@ -191,7 +167,7 @@ static void list_within(struct names_plan *p, uint64_t ms)
 static void begin_trouble(struct names_plan *p, enum names_trouble which, const char *why)
 {
 	if (why && trouble_begin(&p->troubles[which], why))
-		say(p, log_error, "%s; %s", why, words[which].meanwhile);
+		plan_say(&p->messages, log_error, "%s; %s", why, words[which].meanwhile);
 }
 
 static bool end_trouble(struct names_plan *p, enum names_trouble which)
@@ -199,7 +175,7 @@ static bool end_trouble(struct names_plan *p, enum names_trouble which)
 	bool was = trouble_end(&p->troubles[which]);
 
 	if (was)
-		say(p, log_notice, "%s", words[which].over);
+		plan_say(&p->messages, log_notice, "%s", words[which].over);
 	return was;
 }
 
@@ -213,7 +189,7 @@ static void ask_failing(struct names_plan *p, uint64_t now_ms)
 {
 	vec_each (&p->names, one)
 		if (one->failures && one->server && one->due_ms > now_ms + TTL_LEAST_MS)
-			one->due_ms = now_ms + random_below(p, TTL_LEAST_MS);
+			one->due_ms = now_ms + plan_random_below(&p->random, TTL_LEAST_MS);
 }
 
 static bool has_names_with(const struct names_plan *p, enum names_trouble which)
@@ -260,7 +236,8 @@ static void take_failure(struct names_plan *p, struct watched *one, const struct
 			 struct told *told, uint64_t now_ms)
 {
 	if (!one->why && !one->empty && told->failed++ < TOLD_AT_ONCE)
-		say(p, log_warning, "%s; its addresses stay as they were", row->why);
+		plan_say(&p->messages, log_warning, "%s; its addresses stay as they were",
+			 row->why);
 	free(one->why);
 	one->why = mem_strdup(row->why);
 	one->troubles = 0;
@@ -270,7 +247,7 @@ static void take_failure(struct names_plan *p, struct watched *one, const struct
 static void take_recovery(struct names_plan *p, struct watched *one, struct told *told)
 {
 	if (one->why && !one->empty && told->again++ < TOLD_AT_ONCE)
-		say(p, log_notice, "'%s' resolves again", one->name);
+		plan_say(&p->messages, log_notice, "'%s' resolves again", one->name);
 	one->empty = false;
 	free(TAKE_PTR(one->why));
 }
@@ -293,8 +270,8 @@ static unsigned troubles_of(const struct refresh_name *row)
 static void tell_change(struct names_plan *p, const struct refresh_name *row, struct told *told)
 {
 	if ((row->added || row->leaving) && told->changed++ < TOLD_AT_ONCE)
-		say(p, log_notice, "'%s': %zu %s added, %zu leaving", row->name, row->added,
-		    num_plural(row->added, "address", "addresses"), row->leaving);
+		plan_say(&p->messages, log_notice, "'%s': %zu %s added, %zu leaving", row->name,
+			 row->added, num_plural(row->added, "address", "addresses"), row->leaving);
 }
 
 static void tell_others(struct names_plan *p, const struct told *told)
@@ -312,13 +289,13 @@ static void tell_others(struct names_plan *p, const struct told *told)
 		size_t more = kinds[k].n > TOLD_AT_ONCE ? kinds[k].n - TOLD_AT_ONCE : 0;
 
 		if (more)
-			say(p, log_notice, "%zu more %s: %s", more,
-			    num_plural(more, "name", "names"), kinds[k].what);
+			plan_say(&p->messages, log_notice, "%zu more %s: %s", more,
+				 num_plural(more, "name", "names"), kinds[k].what);
 	}
 }
 
 static void take_good(struct names_plan *p, struct watched *one, const struct refresh_name *row,
-		      struct told *told, const struct names_now *now)
+		      struct told *told, const struct plan_now *now)
 {
 	uint64_t end = now->ms + row->ends_s * 1000 + 1000;
 
@@ -334,7 +311,7 @@ static void take_good(struct names_plan *p, struct watched *one, const struct re
 }
 
 static void take_answer(struct names_plan *p, const struct refresh_name *row, struct told *told,
-			const struct names_now *now)
+			const struct plan_now *now)
 {
 	struct watched *one = find(p, p->names.n, row->name);
 	unsigned troubles = troubles_of(row);
@@ -351,7 +328,7 @@ static void take_answer(struct names_plan *p, const struct refresh_name *row, st
 		take_good(p, one, row, told, now);
 }
 
-static void take_answers(struct names_plan *p, const struct refresh *r, const struct names_now *now)
+static void take_answers(struct names_plan *p, const struct refresh *r, const struct plan_now *now)
 {
 	struct told told = {0};
 
@@ -372,7 +349,7 @@ static void take_answers(struct names_plan *p, const struct refresh *r, const st
 }
 
 void names_plan_answered(struct names_plan *p, const struct refresh *r,
-			 const struct refresh_refused *refused, const struct names_now *now)
+			 const struct refresh_refused *refused, const struct plan_now *now)
 {
 	if (end_trouble(p, TROUBLE_QUESTION))
 		ask_failing(p, now->ms);
@@ -383,7 +360,7 @@ void names_plan_answered(struct names_plan *p, const struct refresh *r,
 }
 
 // Those that were asked for keep what they have; the next question waits.
-void names_plan_question_failed(struct names_plan *p, const char *why, const struct names_now *now)
+void names_plan_question_failed(struct names_plan *p, const char *why, const struct plan_now *now)
 {
 	begin_trouble(p, TROUBLE_QUESTION, why);
 	p->rest_ms = now->ms + pause_of(p, TROUBLE_QUESTION);
@@ -412,7 +389,7 @@ static void forget_unlisted(struct names_plan *p)
 }
 
 static void add_name(struct names_plan *p, const struct refresh_name *row,
-		     const struct names_now *now)
+		     const struct plan_now *now)
 {
 	struct watched *one = vec_add(&p->names);
 	uint64_t age_s = now->wall_s > row->since_s ? now->wall_s - row->since_s : 0, in;
@@ -440,10 +417,11 @@ static void spread(struct names_plan *p, size_t old, uint64_t now_ms)
 	for (size_t n = old; n < p->names.n; n++)
 		if (!p->names.at[n].interval_ms)
 			p->names.at[n].due_ms =
-				now_ms + TTL_LEAST_MS + random_below(p, unknown * 1000 / NEW_PER_S);
+				now_ms + TTL_LEAST_MS +
+				plan_random_below(&p->random, unknown * 1000 / NEW_PER_S);
 }
 
-static void take_list(struct names_plan *p, const struct refresh *r, const struct names_now *now)
+static void take_list(struct names_plan *p, const struct refresh *r, const struct plan_now *now)
 {
 	size_t old = p->names.n;
 
@@ -469,7 +447,7 @@ void names_plan_list_failed(struct names_plan *p, const char *why)
 
 // A failed read is tried again, even without a command that repairs it.
 void names_plan_listed(struct names_plan *p, const struct refresh *r,
-		       const struct refresh_refused *refused, const struct names_now *now)
+		       const struct refresh_refused *refused, const struct plan_now *now)
 {
 	end_trouble(p, TROUBLE_LIST);
 	take_list(p, r, now);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/agent/plan.h"
 #include "ctl/agent/trouble.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/refresh.h"
@@ -23,11 +24,6 @@ enum names_trouble {
 	TROUBLE_ENTRIES,  // entries cannot be changed
 	TROUBLE_POLICY,   // the policy cannot be changed, or its record cannot be read
 	TROUBLES,
-};
-
-struct names_now {
-	uint64_t ms;     // monotonic
-	uint64_t wall_s; // since 1970
 };
 
 struct watched {
@@ -44,11 +40,6 @@ struct watched {
 	bool asked;           // in the question that is being answered
 };
 
-struct names_message {
-	void (*log)(const char *fmt, ...); // of base/log.h
-	char *text;
-};
-
 // All zero at first, but for random.
 struct names_plan {
 	uint64_t random;            // the state of its random numbers
@@ -56,22 +47,22 @@ struct names_plan {
 	uint64_t asked_ms, rest_ms; // the last question, and until when no other follows
 	struct trouble troubles[TROUBLES];
 	// For the caller, who takes them:
-	VEC(struct names_message) messages;
+	struct plan_messages messages;
 	uint64_t list_ms; // the names are to be listed within this time; 0: when a command has run
 };
 void names_plan_free(struct names_plan *p);
 
 // The names were listed, or asked for. Names of places are passed over.
 void names_plan_listed(struct names_plan *p, const struct refresh *r,
-		       const struct refresh_refused *refused, const struct names_now *now);
+		       const struct refresh_refused *refused, const struct plan_now *now);
 void names_plan_answered(struct names_plan *p, const struct refresh *r,
-			 const struct refresh_refused *refused, const struct names_now *now);
+			 const struct refresh_refused *refused, const struct plan_now *now);
 // That has failed. why NULL: which is nothing to report.
 void names_plan_list_failed(struct names_plan *p, const char *why);
-void names_plan_question_failed(struct names_plan *p, const char *why, const struct names_now *now);
+void names_plan_question_failed(struct names_plan *p, const char *why, const struct plan_now *now);
 // All names are due.
-void names_plan_hurry(struct names_plan *p, const struct names_now *now);
+void names_plan_hurry(struct names_plan *p, const struct plan_now *now);
 // The names of the next question, sorted; ret has room for NAMES_AT_ONCE. The caller asks for them.
-size_t names_plan_ask(struct names_plan *p, const struct names_now *now, const char **ret);
+size_t names_plan_ask(struct names_plan *p, const struct plan_now *now, const char **ret);
 // Until the next question; UINT64_MAX: there is no name.
-uint64_t names_plan_wait_ms(const struct names_plan *p, const struct names_now *now);
+uint64_t names_plan_wait_ms(const struct names_plan *p, const struct plan_now *now);

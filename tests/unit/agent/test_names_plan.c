@@ -18,7 +18,7 @@
 // A plan, its clock, and the list or answers that are given to it next.
 struct world {
 	struct names_plan plan;
-	struct names_now now;
+	struct plan_now now;
 	struct refresh rows;
 	struct refresh_refused refused;
 	const char *asked[NAMES_AT_ONCE];
@@ -30,7 +30,7 @@ static int begin(void **state)
 	struct world *w = mem_new(struct world);
 
 	w->plan.random = 17;
-	w->now = (struct names_now){.ms = 1000000, .wall_s = 1700000000};
+	w->now = (struct plan_now){.ms = 1000000, .wall_s = 1700000000};
 	*state = w;
 	return 0;
 }
