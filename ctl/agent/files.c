@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent that watches the policy file, its includes and its lists. For its databases
-// see reapply.c.
+// The part of the agent for the policy file: watches it with its includes and lists, and carries
+// out what its plan decides (applies_plan.h). For its databases see reapply.c.
 #include "ctl/agent/files.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 
 #include "common/limits-policy.h"
 #include "ctl/agent/applies.h"
+#include "ctl/agent/applies_plan.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/inputs.h"
 #include "ctl/agent/parts.h"
@@ -22,10 +23,8 @@
 #include "ctl/control/active.h"
 #include "ctl/datapath/lock.h"
 
-#define AGAIN_FIRST_MS 10000 // after a failure: a trial may end, a name may resolve
-#define AGAIN_MOST_MS  600000
-#define AFTER_COMMAND  100 // ms; which then waits for the end of the command
-#define OUTPUT_MAX     (64u << 20)
+#define AFTER_COMMAND 100 // ms; which then waits for the end of the command
+#define OUTPUT_MAX    (64u << 20)
 
 struct files {
 	struct agent *agent;
@@ -33,12 +32,7 @@ struct files {
 	struct inputs inputs;
 	struct agent_process *child;
 	struct agent_task look, again;
-	bool wanted, offline;       // after the child that runs
-	bool reloading;             // the child that runs, or the one after it, is a reload
-	sum_text text;              // sum of the policy file, when it was last read; "": never
-	char accepted[REVISION_ID]; // when the policy was refused last
-	char first[256];            // line of the last refusal; "": not known
-	bool gone;                  // it has existed since the agent began, and does not now
+	struct file_plan plan;
 };
 
 bool files_have_policy(const struct agent *a)
@@ -49,6 +43,21 @@ bool files_have_policy(const struct agent *a)
 const struct inputs *files_inputs(const struct agent *a)
 {
 	return a->files ? &a->files->inputs : NULL;
+}
+
+static struct file_seen see(const struct files *f)
+{
+	const struct agent *a = f->agent;
+	struct file_seen seen = {.exists = file_exists(a->policy),
+				 .optional = a->policy_is_default};
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+
+	if (!file_read(a->policy, POLICY_TEXT_BYTES, &text, &len, NULL))
+		sum_of(text, len, seen.text);
+	if (!revision_was_replaced(a->instance, a->policy, seen.replaced, seen.current))
+		seen.replaced[0] = '\0';
+	return seen;
 }
 
 // ---- watched paths ------------------------------------------------------------------------------
@@ -78,31 +87,43 @@ static void look_again(struct files *f)
 	tell_inputs(f->agent, false);
 }
 
-// ---- applying -----------------------------------------------------------------------------------
+// ---- what the plan says -------------------------------------------------------------------------
 
-static void wait_and_try(struct files *f)
+static void start_child(struct files *f, bool offline);
+
+static void follow_plan(struct files *f)
 {
-	agent_task_move(&f->again,
-			trouble_pause_ms(f->agent->refused.times, AGAIN_FIRST_MS, AGAIN_MOST_MS));
+	const struct plan_now now = plan_now();
+	struct file_plan *p = &f->plan;
+	bool offline;
+
+	plan_log(&p->messages);
+	if (file_plan_begin(p, &offline))
+		start_child(f, offline);
+	if (p->due_ms)
+		agent_task_move(&f->again, p->due_ms > now.ms ? p->due_ms - now.ms : 0);
+	else
+		agent_task_cancel(&f->again);
+	if (file_plan_ends_reload(p))
+		parts_reload_done(f->agent);
+	agent_changed(f->agent);
 }
 
-// The same failure again is not logged: the same sentence, and the same first line before it.
+// ---- applying -----------------------------------------------------------------------------------
+
+// r: NULL if no process was started.
 static void fail(struct files *f, const struct err *why, const struct process_result *r)
 {
-	char first[sizeof(f->first)] = "";
-	bool same;
+	const struct plan_now now = plan_now();
+	const char *said = r ? r->said : "";
+	CLEANUP_FREE char *first = mem_printf("%.*s", (int)strcspn(said, "\n"), said);
+	char accepted[REVISION_ID] = "";
 
-	if (r)
-		snprintf(first, sizeof(first), "%.*s", (int)strcspn(r->said, "\n"), r->said);
-
-	revisions_current(f->agent->instance, f->accepted, NULL);
+	revisions_current(f->agent->instance, accepted, NULL);
 	applies_count(f->agent, APPLIES_FILE, false);
-	same = !trouble_begin(&f->agent->refused, why->text) &&
-	       (!f->first[0] || !strcmp(first, f->first));
-	snprintf(f->first, sizeof(f->first), "%s", first);
-	if (same)
+	if (!file_plan_failed(&f->plan, why->text, first, accepted, &now))
 		return;
-	if (r && r->said[0])
+	if (said[0])
 		process_log(r, false, log_error);
 	else
 		log_error("%s", why->text);
@@ -112,18 +133,9 @@ static void fail(struct files *f, const struct err *why, const struct process_re
 static void succeed(struct files *f, const struct process_result *r)
 {
 	applies_log(f->agent, r, f->agent->refused.why);
-	trouble_end(&f->agent->refused);
+	file_plan_succeeded(&f->plan);
 	applies_count(f->agent, APPLIES_FILE, true);
 	tell_inputs(f->agent, true);
-}
-
-static void start_child(struct files *f);
-
-static void end_reload(struct files *f)
-{
-	if (f->reloading && !f->child)
-		parts_reload_done(f->agent);
-	f->reloading &= f->child != NULL;
 }
 
 static void on_end(void *ctx, const struct process_result *r)
@@ -138,15 +150,10 @@ static void on_end(void *ctx, const struct process_result *r)
 	} else {
 		succeed(f, r);
 	}
-	agent_changed(f->agent);
-	if (f->wanted)
-		start_child(f);
-	else if (r->status)
-		wait_and_try(f);
-	end_reload(f);
+	follow_plan(f);
 }
 
-static void start_child(struct files *f)
+static void start_child(struct files *f, bool offline)
 {
 	const struct agent *a = f->agent;
 	const char *args[5 + 1] = {"-j", "apply", a->policy};
@@ -163,130 +170,85 @@ static void start_child(struct files *f)
 
 	if (!a->takes_all)
 		args[n++] = "--unattended";
-	if (f->offline)
+	if (offline)
 		args[n++] = "--offline";
-	f->wanted = f->offline = false;
-	agent_task_cancel(&f->again);
-	if (!process_start(f->agent, &request, &f->child, &err))
-		return;
-	fail(f, &err, NULL);
-	wait_and_try(f);
-}
-
-static void apply_now(struct files *f, bool offline)
-{
-	f->offline = offline && (f->offline || !f->wanted);
-	f->wanted = true;
-	if (!f->child)
-		start_child(f);
+	if (process_start(f->agent, &request, &f->child, &err))
+		fail(f, &err, NULL);
 }
 
 void files_apply(struct agent *a, bool offline)
 {
-	char revision[REVISION_ID], current[REVISION_ID];
+	struct file_seen seen;
 
-	if (!a->files || !files_have_policy(a))
+	if (!a->files)
 		return;
-	if (!revision_was_replaced(a->instance, a->policy, revision, current))
-		apply_now(a->files, offline);
-	else
-		log_info("'%s' is not applied: it is revision %s, which revision %s has replaced",
-			 a->policy, revision, current);
+	seen = see(a->files);
+	file_plan_want(&a->files->plan, &seen, offline);
+	follow_plan(a->files);
 }
 
-// ---- the part -----------------------------------------------------------------------------------
-
-// A person who writes the policy file wants it applied, also if it is an older one again.
-static bool is_other_text(struct files *f)
-{
-	CLEANUP_FREE char *text = NULL;
-	sum_text now = "";
-	size_t len;
-	bool other;
-
-	if (!file_read(f->agent->policy, POLICY_TEXT_BYTES, &text, &len, NULL))
-		sum_of(text, len, now);
-	other = strcmp(now, f->text);
-	memcpy(f->text, now, sizeof(now));
-	return other;
-}
-
-// Without the file nothing is applied or refused, and its last policy stays active. A named file
-// that has never existed is an error of its apply.
-static bool is_absent(struct files *f)
-{
-	bool had = f->text[0], gone = had && !file_exists(f->agent->policy);
-	bool absent = gone || !files_have_policy(f->agent);
-
-	if (gone && !f->gone)
-		log_warning("'%s' no longer exists; the active policy stays", f->agent->policy);
-	f->gone = gone;
-	if (absent) {
-		trouble_end(&f->agent->refused);
-		agent_task_cancel(&f->again);
-	}
-	agent_changed(f->agent);
-	return absent;
-}
+// ---- events -------------------------------------------------------------------------------------
 
 static void on_change(void *ctx)
 {
 	struct files *f = ctx;
+	struct file_seen seen;
 
 	look_again(f);
-	if (is_absent(f))
-		return;
-	if (is_other_text(f))
-		apply_now(f, false);
-	else
-		files_apply(f->agent, false);
+	seen = see(f);
+	file_plan_changed(&f->plan, &seen);
+	follow_plan(f);
 }
 
 static int try_again(void *ctx, struct err *err)
 {
 	struct files *f = ctx;
+	const struct file_seen seen = see(f);
 
-	if (!is_absent(f))
-		files_apply(f->agent, false);
+	file_plan_due(&f->plan, &seen);
+	follow_plan(f);
 	return 0;
 }
 
-// A command may have applied what was refused.
+// A command has changed something.
 static int look(void *ctx, struct err *err)
 {
 	struct files *f = ctx;
 	char accepted[REVISION_ID] = "";
+	struct file_seen seen;
 	CLEANUP_FD int lock = -1;
 	int code;
 
 	if (f->child)
 		agent_task_in(&f->look, AFTER_COMMAND);
-	if (f->child || !f->agent->refused.why)
+	if (!file_plan_awaits(&f->plan))
 		return 0;
 	if ((code = lock_share(f->agent->instance, &lock, err)))
 		return code;
-	if (!revisions_current(f->agent->instance, accepted, NULL) &&
-	    strcmp(accepted, f->accepted) != 0)
-		files_apply(f->agent, false);
+	if (revisions_current(f->agent->instance, accepted, NULL))
+		return 0;
+	seen = see(f);
+	file_plan_accepted(&f->plan, &seen, accepted);
+	follow_plan(f);
 	return 0;
 }
 
 // The policy that was applied before the parts started.
 static void take_start(struct files *f)
 {
+	const struct plan_now now = plan_now();
+	const struct file_seen seen = see(f);
 	struct agent *a = f->agent;
+	char accepted[REVISION_ID] = "";
 
-	if (a->policy_was_absent) {
-		files_apply(a, false); // it may have come in the meantime
-		return;
-	}
-	is_other_text(f);
-	applies_count(a, APPLIES_FILE, !a->refused.why);
-	if (a->refused.why) {
-		revisions_current(a->instance, f->accepted, NULL);
-		wait_and_try(f);
-	}
+	revisions_current(a->instance, accepted, NULL);
+	if (!a->policy_was_absent)
+		applies_count(a, APPLIES_FILE, !a->refused.why);
+	file_plan_start(&f->plan, &seen, a->policy_was_absent, accepted, &now);
+	follow_plan(f);
 }
+
+// ---- the part -----------------------------------------------------------------------------------
 
 static int start(struct agent *a, struct err *err)
 {
@@ -294,6 +256,8 @@ static int start(struct agent *a, struct err *err)
 	int code;
 
 	f->agent = a;
+	f->plan.path = a->policy;
+	f->plan.refused = &a->refused;
 	a->files = f;
 	agent_task_init(&f->again, a, "apply of the policy file", try_again, f);
 	agent_task_init(&f->look, a, "look at the accepted policy", look, f);
@@ -316,6 +280,7 @@ static void stop(struct agent *a)
 	watches_free(f->watches);
 	inputs_free(&f->inputs);
 	agent_task_free(&f->again);
+	file_plan_free(&f->plan);
 	free(f);
 	a->files = NULL;
 }
@@ -324,14 +289,13 @@ static void stop(struct agent *a)
 static int reload(struct agent *a, struct err *err)
 {
 	struct files *f = a->files;
+	struct file_seen seen;
 
-	if (!files_have_policy(a))
-		f->text[0] = '\0'; // it is to be so
-	on_change(f);
-	if (f->child && !f->reloading) {
-		f->reloading = true;
+	look_again(f);
+	seen = see(f);
+	if (file_plan_reload(&f->plan, &seen))
 		parts_reload_continues(a);
-	}
+	follow_plan(f);
 	return 0;
 }
 
@@ -342,7 +306,7 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 
 	if (!a->files)
 		return;
-	if (a->files->gone) // one that is refused is a problem of the part `policy`
+	if (a->files->plan.gone) // one that is refused is a problem of the part `policy`
 		json_append(problems, json_string(gone));
 	json_set(fields, "watched",
 		 json_u64(a->files->inputs.paths.n + a->files->inputs.patterns.n));
@@ -357,4 +321,23 @@ const struct agent_part agent_files = {
 	.stop = stop,
 	.reload = reload,
 	.report = report,
+};
+
+// Reports the policy before all other parts.
+static int start_policy(struct agent *a, struct err *err)
+{
+	return 0;
+}
+
+static void report_policy(const struct agent *a, struct json *fields, struct json *problems)
+{
+	json_set(fields, "path", files_have_policy(a) ? json_string(a->policy) : json_nothing());
+	json_set(fields, "applies", applies_report(a));
+	trouble_report(&a->refused, NULL, problems);
+}
+
+const struct agent_part agent_policy = {
+	.name = "policy",
+	.start = start_policy,
+	.report = report_policy,
 };

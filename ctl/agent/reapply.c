@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Applies the active policy from its record, by `weir apply --again` in a process of its own.
+// Applies the active policy from its record, by `weir apply --again` in a process of its own, when
+// its plan decides so (applies_plan.h).
 //
-// The databases of countries and autonomous systems are watched here, also for the policy file: a
-// change causes one apply, of the active policy unless only the file has countries.
+// The databases of countries and autonomous systems are watched here, also for the policy file.
 #include "ctl/agent/reapply.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "ctl/agent/applies.h"
+#include "ctl/agent/applies_plan.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
@@ -19,51 +20,55 @@
 #include "ctl/control/feeds.h"
 #include "ctl/net/geo_db.h"
 
-#define AGAIN_FIRST_MS 10000 // after a failure, doubled up to
-#define AGAIN_MOST_MS  600000
-#define OTHER_MS       1000 // after another policy has come meanwhile
-#define OUTPUT_MAX     (64u << 20)
+#define OUTPUT_MAX (64u << 20)
 
 struct reapply {
 	struct agent *agent;
-	char revision[REVISION_ID]; // the active one; "": none
-	struct inputs inputs;       // its feeds and places
-	bool looked;
+	struct inputs inputs; // feeds and places of the active policy
 	struct watches *databases;
 	bool watching;
-	const char *changed; // last: "feeds" or "databases"
-	char *feed;          // the only one that has changed, without secrets; else NULL
 	struct agent_process *child;
-	char tried[REVISION_ID]; // active when the child began
-	bool stale;              // something has changed since then
 	struct agent_task apply;
-	struct trouble trouble;
+	struct again_plan plan;
 };
+
+static void follow_plan(struct reapply *r)
+{
+	const struct plan_now now = plan_now();
+	struct again_plan *p = &r->plan;
+	bool file = p->file, offline = p->offline;
+
+	p->file = p->offline = false;
+	plan_log(&p->messages);
+	if (p->due_ms)
+		agent_task_move(&r->apply, p->due_ms > now.ms ? p->due_ms - now.ms : 0);
+	else
+		agent_task_cancel(&r->apply);
+	if (file)
+		files_apply(r->agent, offline);
+	agent_changed(r->agent);
+}
 
 // ---- which policy -------------------------------------------------------------------------------
 
-static void change(struct reapply *r, const char *what);
-
-// During a trial nothing changes. Without a readable record no feed is followed; then `weir status`
-// has an alarm.
+// Without a readable record no feed is followed; then `weir status` has an alarm.
 void reapply_look(struct reapply *r)
 {
 	CLEANUP_IN_EFFECT struct in_effect *e = in_effect_new();
+	const struct plan_now now = plan_now();
 	const char *instance = r->agent->instance;
 
-	if (in_effect_find(instance, e, NULL) || e->trial ||
-	    !strcmp(e->about.revision, r->revision))
+	if (in_effect_find(instance, e, NULL) ||
+	    !again_plan_look(&r->plan, e->about.revision, e->trial))
 		return;
-	memcpy(r->revision, e->about.revision, sizeof(r->revision));
 	inputs_free(&r->inputs);
-	if (r->revision[0] &&
-	    !revisions_load_known(instance, r->revision, false, &e->record, &e->revision, NULL)) {
+	if (r->plan.revision[0] && !revisions_load_known(instance, r->plan.revision, false,
+							 &e->record, &e->revision, NULL)) {
 		inputs_read_feeds(e->revision.path, &e->record.reader, &r->inputs);
 		r->inputs.places = e->record.geos.n;
 	}
-	if (!r->looked && r->inputs.places) // they may have changed while no agent ran
-		change(r, "databases");
-	r->looked = true;
+	again_plan_read(&r->plan, r->inputs.places, &now);
+	follow_plan(r);
 }
 
 const struct inputs *reapply_inputs(const struct reapply *r)
@@ -81,25 +86,19 @@ bool reapply_has(const struct reapply *r, const char *url)
 
 // ---- applying it --------------------------------------------------------------------------------
 
-static void fail(struct reapply *r, const struct err *failure)
+static void fail(struct reapply *r, const struct err *why, const char *active)
 {
-	CLEANUP_FREE char *why =
-		mem_printf("the %s of the policy have changed, but %s", r->changed, failure->text);
+	const struct plan_now now = plan_now();
 
-	if (trouble_begin_like(&r->trouble, why))
-		log_error("%s; the active policy stays", why);
-	applies_count(r->agent, APPLIES_AGAIN, false);
-	agent_task_move(&r->apply,
-			trouble_pause_ms(r->trouble.times, AGAIN_FIRST_MS, AGAIN_MOST_MS));
+	if (again_plan_failed(&r->plan, why->text, active, &now))
+		applies_count(r->agent, APPLIES_AGAIN, false);
+	follow_plan(r);
 }
 
-// Then the apply of the former one is refused, which is nothing to tell.
-static bool other_has_come(const struct reapply *r)
+// The active policy, unless it is a trial; NULL: not known.
+static const char *find_active(const struct reapply *r, struct in_effect *e)
 {
-	CLEANUP_IN_EFFECT struct in_effect *e = in_effect_new();
-
-	return !in_effect_find(r->agent->instance, e, NULL) && !e->trial &&
-	       strcmp(e->about.revision, r->tried) != 0;
+	return in_effect_find(r->agent->instance, e, NULL) || e->trial ? NULL : e->about.revision;
 }
 
 static bool has_warnings(const struct process_result *result)
@@ -108,42 +107,39 @@ static bool has_warnings(const struct process_result *result)
 	       json_length(json_get(result->document, "warnings"));
 }
 
-// A file that could not be applied may have waited for the same. A warning is new here: a database
-// has changed.
+// A warning is new here: a database has changed.
 static void succeed(struct reapply *r, const struct process_result *result)
 {
+	const struct plan_now now = plan_now();
+
 	applies_log(r->agent, result, has_warnings(result));
-	trouble_end(&r->trouble);
 	applies_count(r->agent, APPLIES_AGAIN, true);
-	if (r->stale)
-		agent_task_move(&r->apply, 0);
-	else if (r->agent->refused.why)
-		files_apply(r->agent, true);
+	again_plan_succeeded(&r->plan, r->agent->refused.why, &now);
+	follow_plan(r);
 }
 
 static void on_end(void *ctx, const struct process_result *result)
 {
+	CLEANUP_IN_EFFECT struct in_effect *e = in_effect_new();
 	struct reapply *r = ctx;
 	struct err why = {0};
 
 	r->child = NULL;
-	if (result->status)
-		process_failure(result, "weir apply --again", &why);
-	if (!result->status)
+	if (!result->status) {
 		succeed(r, result);
-	else if (other_has_come(r))
-		agent_task_move(&r->apply, OTHER_MS);
-	else
-		fail(r, &why);
-	agent_changed(r->agent);
+		return;
+	}
+	process_failure(result, "weir apply --again", &why);
+	fail(r, &why, find_active(r, e));
 }
 
 static int apply(void *ctx, struct err *err)
 {
 	static const char *const args[] = {"-j", "apply", "--again", "--offline", NULL};
 	struct reapply *r = ctx;
-	CLEANUP_FREE char *by = r->feed ? mem_printf("agent (feed %s)", r->feed)
-					: mem_printf("agent (%s)", r->changed);
+	const struct again_plan *p = &r->plan;
+	CLEANUP_FREE char *by = p->feed ? mem_printf("agent (feed %s)", p->feed)
+					: mem_printf("agent (%s)", p->changed);
 	const struct process_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
@@ -154,48 +150,34 @@ static int apply(void *ctx, struct err *err)
 	};
 	struct err why = {0};
 
-	if (r->child)
-		return 0;
-	r->stale = false;
-	memcpy(r->tried, r->revision, sizeof(r->tried));
-	if (process_start(r->agent, &request, &r->child, &why))
-		fail(r, &why);
+	if (again_plan_begin(&r->plan) && process_start(r->agent, &request, &r->child, &why))
+		fail(r, &why, NULL);
 	return 0;
-}
-
-static void change(struct reapply *r, const char *what)
-{
-	r->changed = what;
-	r->stale = true;
-	agent_task_move(&r->apply, 0);
 }
 
 void reapply_soon(struct reapply *r, const char *url)
 {
-	CLEANUP_FREE char *feed = feed_public_url(url), *before = TAKE_PTR(r->feed);
-	bool others = r->stale || r->trouble.times;
+	CLEANUP_FREE char *feed = feed_public_url(url);
+	const struct plan_now now = plan_now();
 
-	if (!others || (before && !strcmp(before, feed)))
-		r->feed = TAKE_PTR(feed);
-	change(r, "feeds");
+	again_plan_feed(&r->plan, feed, &now);
+	follow_plan(r);
 }
 
 void reapply_report(const struct reapply *r, struct json *problems)
 {
-	trouble_report(&r->trouble, NULL, problems);
+	trouble_report(&r->plan.trouble, NULL, problems);
 }
 
 // ---- databases ----------------------------------------------------------------------------------
 
 static void on_databases(void *ctx)
 {
+	const struct plan_now now = plan_now();
 	struct reapply *r = ctx;
 
-	free(TAKE_PTR(r->feed));
-	if (r->inputs.places)
-		change(r, "databases");
-	else
-		files_apply(r->agent, false);
+	again_plan_databases(&r->plan, &now);
+	follow_plan(r);
 }
 
 void reapply_watch(struct reapply *r)
@@ -234,8 +216,7 @@ void reapply_free(struct reapply *r)
 	process_stop(r->child);
 	watches_free(r->databases);
 	agent_task_free(&r->apply);
-	trouble_end(&r->trouble);
+	again_plan_free(&r->plan);
 	inputs_free(&r->inputs);
-	free(r->feed);
 	free(r);
 }
