@@ -305,6 +305,8 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 	if (code)
 		return code;
 	load_last(ctx->instance, &r->last);
+	// Standard input cannot be read once more.
+	r->options.patient = r->options.path && !strcmp(r->options.path, "-");
 	code = apply_once(ctx, r, err);
 	if (code != -ETIME || r->options.patient)
 		return code;
