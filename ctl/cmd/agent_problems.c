@@ -168,31 +168,40 @@ static void add_late_list(const char *instance, const struct feed_list *l, uint6
 
 static void add_missed(const char *instance, const struct presence *p,
 		       const struct status_names *names, const struct pool *pool,
-		       struct agent_problems *to)
+		       const struct feed_lists *lists, struct agent_problems *to)
 {
-	CLEANUP_FEED_LISTS struct feed_lists lists = {0};
 	CLEANUP_TEXT struct text needs = {0};
 
-	feed_lists_read(instance, &lists);
 	if (p->ended)
-		add_needs(instance, p, names, pool, &lists, &needs);
+		add_needs(instance, p, names, pool, lists, &needs);
 	if (needs.len) {
 		add_ended(instance, p, text_get(&needs), to);
 		return;
 	}
 	add_late_names(names, to);
-	vec_each (&lists, list)
+	vec_each (lists, list)
 		add_late_list(instance, list, (uint64_t)time(NULL), to);
+}
+
+static void add_unread(const struct feed_lists *lists, struct agent_problems *to)
+{
+	if (lists->unread.text[0])
+		add(to, mem_strdup("weir block --url URL --sync NAME"),
+		    "%s: the list follows no feed", lists->unread.text);
 }
 
 void agent_problems_find(const char *instance, const struct presence *agent,
 			 const struct status_names *names, const struct pool *pool,
 			 struct agent_problems *ret)
 {
+	CLEANUP_FEED_LISTS struct feed_lists lists = {0};
+
+	feed_lists_read(instance, &lists);
+	add_unread(&lists, ret);
 	if (agent->runs)
 		add_running(instance, agent, ret);
 	else if (agent->killed)
 		add(ret, start_again(instance, agent), "the agent was killed or has crashed");
 	else
-		add_missed(instance, agent, names, pool, ret);
+		add_missed(instance, agent, names, pool, &lists, ret);
 }

@@ -9,15 +9,16 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/applying.h"
+#include "ctl/cmd/attaching.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/active.h"
-#include "ctl/control/attachments.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/datapath/lock.h"
 #include "ctl/net/fetch_url.h"
 
 struct apply_request {
@@ -407,22 +408,22 @@ static int run_apply(struct context *ctx, const struct args *args, struct err *e
 
 // For `weir restore`. How an interface was to be attached is not known any more: a generic one
 // stays generic.
-static void remember_tried(const char *instance, const struct apply_result *r)
+static void remember_tried(const struct context *ctx, const struct apply_result *r)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
-	struct err why = {0};
+	CLEANUP_FD int lock = -1;
 	struct iface iface;
 	uint32_t number;
 
-	if (!r->tried.n || instance_open(instance, &i, NULL))
+	if (!r->tried.n || lock_take(ctx->instance, ctx->line, &lock, NULL) ||
+	    instance_open(ctx->instance, &i, NULL))
 		return;
 	vec_each (&r->tried, name)
 		if (!instance_find_iface(i, *name, &number, NULL) && number &&
-		    !instance_iface(i, number, &iface, NULL) &&
-		    attachments_put(instance, *name,
-				    iface.mode == IFACE_GENERIC ? ATTACH_GENERIC : ATTACH_AUTO,
-				    &why))
-			log_warning("%s: '%s' is not attached again at boot", why.text, *name);
+		    !instance_iface(i, number, &iface, NULL))
+			attaching_remember(ctx->instance, *name,
+					   iface.mode == IFACE_GENERIC ? ATTACH_GENERIC
+								       : ATTACH_AUTO);
 }
 
 static int run_confirm(struct context *ctx, const struct args *args, struct err *err)
@@ -436,7 +437,7 @@ static int run_confirm(struct context *ctx, const struct args *args, struct err 
 		return code;
 	if ((code = apply_confirm(ctx->instance, ctx->line, &result, err)))
 		return code;
-	remember_tried(ctx->instance, &result);
+	remember_tried(ctx, &result);
 	report_end(ctx, true, &result);
 	return 0;
 }

@@ -122,13 +122,15 @@ static void warn_egress(struct context *ctx, const char *ifname)
 			log_warning("%s (%s)", one->text, one->mend);
 }
 
-// For `weir restore`. The interface is still attached.
-static void remember(const char *instance, const char *ifname, enum attach_mode mode)
+void attaching_remember(const char *instance, const char *ifname, enum attach_mode mode)
 {
 	struct err why = {0};
+	err_full_text full;
 
 	if (attachments_put(instance, ifname, mode, &why))
 		log_warning("%s: '%s' is not attached again at boot", why.text, ifname);
+	else if (why.text[0])
+		log_warning("%s", err_full(&why, full));
 }
 
 int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
@@ -147,7 +149,7 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 	if (result.changed)
 		vec_push(&a->fresh, result.number);
 	if (!b->trial)
-		remember(ctx->instance, ifname, mode);
+		attaching_remember(ctx->instance, ifname, mode);
 	report(ctx, b, ifname, &result);
 	if (result.changed) {
 		warn_bridge(ifname);

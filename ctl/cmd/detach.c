@@ -44,11 +44,13 @@ static void report_one(struct context *ctx, const struct device *d, bool was_the
 static void forget_attached(const char *instance, const char *name, bool *told)
 {
 	struct err why = {0};
+	err_full_text full;
 
-	if (*told || !attachments_take(instance, name, &why))
-		return;
-	log_warning("%s: weir restore attaches it again", why.text);
-	*told = true;
+	if (!*told && attachments_take(instance, name, &why))
+		log_warning("%s: weir restore attaches it again", why.text);
+	else if (!*told && why.text[0])
+		log_warning("%s", err_full(&why, full));
+	*told |= why.text[0] != '\0';
 }
 
 static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, bool *told,

@@ -2,68 +2,40 @@
 // Reads and replaces the file of times.
 #include "ctl/control/answered.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "ctl/base/file.h"
-#include "ctl/base/lines.h"
 #include "ctl/base/mem.h"
-#include "ctl/base/num.h"
-#include "ctl/base/text.h"
+#include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
 
-#define FILE_MAX (256u << 20)
-#define KEPT_S   86400
+#define KEPT_S 86400
 
 static char *path_of(const char *instance)
 {
 	return mem_printf("%s/%s/answered", WEIR_RUN_FOLDER, instance);
 }
 
-// A line of the file: "moving.example 1795410026 300".
-struct answered {
-	const char *name;
-	uint64_t at_s;
-	uint32_t ttl_s; // 0: not known
-};
-
-// Splits a line in place. False if it is damaged.
-static bool read_line(char *line, struct answered *ret)
+static int read_row(void *ctx, const struct json *row)
 {
-	char *rest = line, *name = strsep(&rest, " "), *at = strsep(&rest, " ");
+	const char *name = json_get_string(row, "name");
+	struct refresh_name *one = name ? refresh_find(ctx, name) : NULL;
+	uint64_t at_s = json_get_u64(row, "at_s");
 
-	*ret = (struct answered){.name = name};
-	if (!at || num_parse_u64(at, strlen(at), 0, UINT64_MAX, &ret->at_s))
-		return false;
-	return !rest || !num_parse_u32(rest, strlen(rest), 0, UINT32_MAX, &ret->ttl_s);
+	if (!one || at_s < one->since_s)
+		return 0;
+	one->since_s = at_s;
+	one->ttl_s = (uint32_t)json_get_u64(row, "ttl_s");
+	return 0;
 }
 
-static char *read_text(const char *instance)
-{
-	CLEANUP_FREE char *path = path_of(instance);
-	char *text = NULL;
-	size_t len;
-
-	return file_read(path, FILE_MAX, &text, &len, NULL) ? NULL : text;
-}
+static const struct state_kind answer_kind = {.name = "answer", .row = read_row};
 
 void answered_read(const char *instance, struct refresh *r)
 {
-	CLEANUP_FREE char *text = r->n ? read_text(instance) : NULL;
-	char *rest = NULL;
-	struct answered a;
+	CLEANUP_FREE char *path = path_of(instance);
 
-	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
-	     line = strtok_r(NULL, "\n", &rest)) {
-		struct refresh_name *one = read_line(line, &a) ? refresh_find(r, a.name) : NULL;
-
-		if (!one || a.at_s < one->since_s)
-			continue;
-		one->since_s = a.at_s;
-		one->ttl_s = a.ttl_s;
-	}
+	if (r->n)
+		state_read(path, &answer_kind, r, NULL);
 }
 
 static bool is_answered(const struct refresh_name *one)
@@ -71,34 +43,46 @@ static bool is_answered(const struct refresh_name *one)
 	return one && !one->error && !one->place && one->addresses;
 }
 
-static void add_line(struct text *to, const struct answered *a)
+// The next file, with what remains of the previous one.
+struct next {
+	const struct refresh *r;
+	uint64_t now_s;
+	struct text file;
+};
+
+static void add(struct next *to, const char *name, uint64_t at_s, uint64_t ttl_s)
 {
-	text_addf(to, "%s %" PRIu64 " %" PRIu32 "\n", a->name, a->at_s, a->ttl_s);
+	struct json *row = json_object();
+
+	json_set(row, "name", json_string(name));
+	json_set(row, "at_s", json_u64(at_s));
+	json_set(row, "ttl_s", json_u64(ttl_s)); // 0: not known
+	state_add(&to->file, &answer_kind, row);
 }
 
-static void add_others(const char *instance, const struct refresh *r, uint64_t now_s,
-		       struct text *to)
+static int add_other(void *ctx, const struct json *row)
 {
-	CLEANUP_FREE char *text = read_text(instance);
-	char *rest = NULL;
-	struct answered a;
+	struct next *to = ctx;
+	const char *name = json_get_string(row, "name");
+	uint64_t at_s = json_get_u64(row, "at_s");
 
-	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
-	     line = strtok_r(NULL, "\n", &rest))
-		if (read_line(line, &a) && !is_answered(refresh_find(r, a.name)) &&
-		    a.at_s + KEPT_S > now_s)
-			add_line(to, &a);
+	if (name && !is_answered(refresh_find(to->r, name)) && at_s + KEPT_S > to->now_s)
+		add(to, name, at_s, json_get_u64(row, "ttl_s"));
+	return 0;
 }
 
 int answered_note(const char *instance, const struct refresh *r, struct err *err)
 {
+	static const struct state_kind others = {.name = "answer", .row = add_other};
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_TEXT struct text t = {0};
-	uint64_t now_s = (uint64_t)time(NULL);
+	struct next next = {.r = r, .now_s = (uint64_t)time(NULL)};
+	int code;
 
-	add_others(instance, r, now_s, &t);
+	state_read(path, &others, &next, NULL);
 	vec_each (r, one)
 		if (is_answered(one))
-			add_line(&t, &(struct answered){one->name, now_s, one->ttl_s});
-	return file_replace(path, text_get(&t), t.len, 0600, err);
+			add(&next, one->name, next.now_s, one->ttl_s);
+	code = state_write(path, &next.file, err);
+	text_free(&next.file);
+	return code;
 }

@@ -2,8 +2,8 @@
 // When each host name had its last good answer, for `weir status`: an answer that has not changed
 // is written nowhere else.
 //
-// /run/weir/NAME/answered has a line for each name: the name, seconds since 1970, and the TTL. It
-// does not outlive a boot. Names without an answer for a day are removed from it.
+// /run/weir/NAME/answered has a row for each name (state.h): the name, seconds since 1970, and the
+// TTL. It does not outlive a boot. Names without an answer for a day are removed from it.
 #pragma once
 
 #include "ctl/control/refresh.h"

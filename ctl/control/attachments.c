@@ -7,75 +7,64 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
-#include "ctl/base/sum.h"
-#include "ctl/base/text.h"
+#include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/policy/words.h"
-
-#define FILE_MAX 65536
 
 static char *path_of(const char *instance)
 {
 	return mem_printf("%s/%s/interfaces", WEIR_STATE_FOLDER, instance);
 }
 
-static bool read_mode(const char *word, enum attach_mode *ret)
+static int add(struct attachments *to, const char *name, const char *mode)
 {
+	struct attachment one;
+
+	if (!name || !name[0] || strlen(name) >= sizeof(one.name) || !mode)
+		return -EBADMSG;
+	snprintf(one.name, sizeof(one.name), "%s", name);
 	for (size_t m = 0; m < choice_attach.n; m++)
-		if (!strcmp(word, choice_word(&choice_attach, m))) {
-			*ret = (enum attach_mode)m;
-			return true;
+		if (!strcmp(mode, choice_word(&choice_attach, m))) {
+			one.mode = (enum attach_mode)m;
+			vec_push(&to->list, one);
+			return 0;
 		}
-	return false;
+	return -EBADMSG;
 }
 
-// One line, "eth0 auto", which is written into.
-static bool read_line(char *line, struct attachment *ret)
+static int read_row(void *ctx, const struct json *row)
 {
-	char *mode = strchr(line, ' ');
-
-	if (!mode || mode == line || (size_t)(mode - line) >= sizeof(ret->name))
-		return false;
-	*mode = '\0';
-	snprintf(ret->name, sizeof(ret->name), "%s", line);
-	return read_mode(mode + 1, &ret->mode);
+	return add(ctx, json_get_string(row, "name"), json_get_string(row, "mode"));
 }
 
-static bool read_lines(char *text, struct attachments *ret)
+// A line for each: "eth0 auto".
+static int read_old(void *ctx, const char *text, size_t len)
 {
+	CLEANUP_FREE char *lines = mem_strndup(text, len);
 	char *rest = NULL;
 
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		struct attachment one;
+	for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		const char *name = strsep(&line, " ");
 
-		if (!read_line(line, &one))
-			return false;
-		vec_push(&ret->list, one);
+		if (add(ctx, name, line))
+			return -EBADMSG;
 	}
-	return true;
+	return strlen(text) < len ? -EBADMSG : 0;
 }
+
+static const struct state_kind interface_kind = {
+	.name = "interface", .row = read_row, .old = read_old};
 
 int attachments_read(const char *instance, struct attachments *ret, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_FREE char *text = NULL;
-	size_t len;
 	int code;
 
 	*ret = (struct attachments){0};
-	if (!file_exists(path))
-		return 0;
-	if ((code = file_read(path, FILE_MAX, &text, &len, err)))
-		return code;
-	if (sum_open(text, &len) || strlen(text) < len)
-		return err_stated(err, EBADMSG, "'%s' is damaged", path);
-	text[len] = '\0';
-	if (read_lines(text, ret))
-		return 0;
-	attachments_free(ret);
-	return err_stated(err, EBADMSG, "'%s' is damaged", path);
+	if ((code = state_read(path, &interface_kind, ret, err)))
+		attachments_free(ret);
+	return code;
 }
 
 void attachments_free(struct attachments *a)
@@ -86,26 +75,32 @@ void attachments_free(struct attachments *a)
 static int write_file(const char *instance, const struct attachments *a, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_TEXT struct text lines = {0};
+	CLEANUP_TEXT struct text file = {0};
 
 	if (!a->list.n) {
 		if (unlink(path) && errno != ENOENT)
 			return err_system(err, errno, "cannot remove '%s'", path);
 		return 0;
 	}
-	vec_each (&a->list, one)
-		text_addf(&lines, "%s %s\n", one->name, choice_word(&choice_attach, one->mode));
-	return sum_write(path, lines.at, lines.len, err);
+	vec_each (&a->list, one) {
+		struct json *row = json_object();
+
+		json_set(row, "name", json_string(one->name));
+		json_set(row, "mode", json_string(choice_word(&choice_attach, one->mode)));
+		state_add(&file, &interface_kind, row);
+	}
+	return state_write(path, &file, err);
 }
 
-// Reads the list; empty if it is damaged.
+// Reads the list. Of a damaged one, *err has the message.
 static int read_for_change(const char *instance, struct attachments *ret, struct err *err)
 {
+	CLEANUP_FREE char *path = path_of(instance);
 	int code = attachments_read(instance, ret, err);
 
-	if (code != -EBADMSG)
+	if (code != -EBADMSG || (code = state_set_aside(path, NULL)))
 		return code;
-	err_clear(err);
+	err_hint(err, "it is kept as '%s.damaged'", path);
 	return 0;
 }
 

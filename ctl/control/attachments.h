@@ -18,14 +18,13 @@ struct attachments {
 	VEC(struct attachment) list;
 };
 
-// /var/lib/weir/NAME/interfaces, a line each: "eth0 auto"; no file: none. 0 or -errno with err set
-// (-EBADMSG: damaged).
+// /var/lib/weir/NAME/interfaces (state.h); no file: none. 0 or -errno with err set, as state_read.
 int attachments_read(const char *instance, struct attachments *ret, struct err *err);
 void attachments_free(struct attachments *a);
 #define CLEANUP_ATTACHMENTS CLEANUP(attachments_free)
 
-// Adds an interface, or changes its mode. The caller holds the lock. A damaged file is replaced. 0
-// or -errno with err set.
+// Adds an interface, or changes its mode. The caller holds the lock. 0 or -errno with err set. A
+// damaged file is kept as interfaces.damaged, and another one begun: 0, with err set.
 int attachments_put(const char *instance, const char *name, enum attach_mode mode, struct err *err);
-// Removes an interface; name NULL: all. No error when it is not there.
+// Removes an interface; name NULL: all. No error when it is not there. Otherwise as before.
 int attachments_take(const char *instance, const char *name, struct err *err);

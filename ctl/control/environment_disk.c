@@ -12,6 +12,7 @@
 #include "ctl/base/text.h"
 #include "ctl/control/environment.h"
 #include "ctl/control/known.h"
+#include "ctl/control/state.h"
 
 #define FILE_BYTES_MAX (256u << 20)
 
@@ -343,20 +344,8 @@ static int read_ranges(struct environment *w, const char *folder, const struct j
 int environment_load_index(const char *folder, struct json **ret, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
-	CLEANUP_FREE char *text = NULL;
-	char why[160] = "checksum mismatch";
-	struct json *index = NULL;
-	size_t len;
-	int code = file_read(path, FILE_BYTES_MAX, &text, &len, err);
 
-	if (code)
-		return code;
-	if (!sum_open(text, &len))
-		index = json_parse(text, len, why, sizeof(why));
-	if (!index)
-		return err_stated(err, EBADMSG, "'%s' is damaged: %s", path, why);
-	*ret = index;
-	return 0;
+	return state_read_document(path, ret, err);
 }
 
 // The answers: names and ranges.

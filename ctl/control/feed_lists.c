@@ -2,6 +2,7 @@
 // The files that record which list follows which feed.
 #include "ctl/control/feed_lists.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,15 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/base/file.h"
-#include "ctl/base/json.h"
 #include "ctl/base/mem.h"
-#include "ctl/base/sum.h"
 #include "ctl/control/feeds.h"
 #include "ctl/control/items.h"
+#include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
-
-#define FILE_MAX 65536
 
 void feed_list_free(struct feed_list *l)
 {
@@ -50,8 +47,42 @@ static char *path_of(const char *instance, const struct feed_list *l)
 	return feed_path(instance, who, ".list");
 }
 
-static struct json *describe(const struct feed_list *l)
+static int read_row(void *ctx, const struct json *row)
 {
+	struct feed_list *l = ctx;
+
+	feed_list_free(l);
+	*l = (struct feed_list){
+		.list = json_get_copy(row, "list"),
+		.origin = json_get_copy(row, "origin"),
+		.note = json_get_copy(row, "note"),
+		.url = json_get_copy(row, "url"),
+		.ca = json_get_string(row, "ca") ? json_get_copy(row, "ca") : NULL,
+		.allow = json_get_u64(row, "allow"),
+		.to = json_get_u64(row, "to"),
+		.both = json_get_u64(row, "both"),
+		.wide = json_get_u64(row, "wide"),
+		.mask = json_get_u64(row, "mask"),
+		.every_ms = json_get_u64(row, "every_ms"),
+		.for_ms = json_get_u64(row, "for_ms"),
+	};
+	return l->url[0] ? 0 : -EBADMSG;
+}
+
+// The same row as a document.
+static int read_old(void *ctx, const char *text, size_t len)
+{
+	CLEANUP_JSON struct json *j = json_parse(text, len, NULL, 0);
+
+	return j ? read_row(ctx, j) : -EBADMSG;
+}
+
+static const struct state_kind list_kind = {.name = "list", .row = read_row, .old = read_old};
+
+int feed_list_save(const char *instance, const struct feed_list *l, struct err *err)
+{
+	CLEANUP_FREE char *path = path_of(instance, l);
+	CLEANUP_TEXT struct text file = {0};
 	struct json *j = json_object();
 
 	json_set(j, "list", json_string(l->list));
@@ -67,17 +98,8 @@ static struct json *describe(const struct feed_list *l)
 	json_set(j, "mask", json_u64(l->mask));
 	json_set(j, "every_ms", json_u64(l->every_ms));
 	json_set(j, "for_ms", json_u64(l->for_ms));
-	return j;
-}
-
-int feed_list_save(const char *instance, const struct feed_list *l, struct err *err)
-{
-	CLEANUP_FREE char *path = path_of(instance, l);
-	CLEANUP_JSON struct json *j = describe(l);
-	CLEANUP_TEXT struct text text = {0};
-
-	json_print(j, true, &text);
-	return sum_write(path, text.at, text.len, err);
+	state_add(&file, &list_kind, j);
+	return state_write(path, &file, err);
 }
 
 uint64_t feed_list_good_s(const char *instance, const struct feed_list *l)
@@ -91,33 +113,6 @@ uint64_t feed_list_good_s(const char *instance, const struct feed_list *l)
 	return list_s > copy_s ? list_s : copy_s;
 }
 
-static bool read_one(const char *path, struct feed_list *ret)
-{
-	CLEANUP_FREE char *text = NULL;
-	CLEANUP_JSON struct json *j = NULL;
-	char why[160];
-	size_t len;
-
-	if (file_read(path, FILE_MAX, &text, &len, NULL) || sum_open(text, &len) ||
-	    !(j = json_parse(text, len, why, sizeof(why))))
-		return false;
-	*ret = (struct feed_list){
-		.list = json_get_copy(j, "list"),
-		.origin = json_get_copy(j, "origin"),
-		.note = json_get_copy(j, "note"),
-		.url = json_get_copy(j, "url"),
-		.ca = json_get_string(j, "ca") ? json_get_copy(j, "ca") : NULL,
-		.allow = json_get_u64(j, "allow"),
-		.to = json_get_u64(j, "to"),
-		.both = json_get_u64(j, "both"),
-		.wide = json_get_u64(j, "wide"),
-		.mask = json_get_u64(j, "mask"),
-		.every_ms = json_get_u64(j, "every_ms"),
-		.for_ms = json_get_u64(j, "for_ms"),
-	};
-	return true;
-}
-
 void feed_lists_read(const char *instance, struct feed_lists *ret)
 {
 	CLEANUP_FREE char *pattern = mem_printf("%s/%s/feeds/*.list", WEIR_STATE_FOLDER, instance);
@@ -125,10 +120,13 @@ void feed_lists_read(const char *instance, struct feed_lists *ret)
 
 	if (!glob(pattern, 0, NULL, &found))
 		for (size_t i = 0; i < found.gl_pathc; i++) {
-			struct feed_list one;
+			struct feed_list one = {0};
 
-			if (read_one(found.gl_pathv[i], &one))
+			if (!state_read(found.gl_pathv[i], &list_kind, &one, &ret->unread) &&
+			    one.url)
 				vec_push(ret, one);
+			else
+				feed_list_free(&one);
 		}
 	globfree(&found);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Lists of entries that follow a feed: `weir block --url URL --sync NAME`.
 //
-// /var/lib/weir/NAME/feeds/KEY.list has the list, its URL, and the options of its entries: JSON and
-// a sum (base/sum.h). KEY is a hash of verb, origin and name.
+// /var/lib/weir/NAME/feeds/KEY.list has the list, its URL, and the options of its entries
+// (state.h). KEY is a hash of verb, origin and name.
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +21,7 @@ struct feed_list {
 struct feed_lists {
 	struct feed_list *at;
 	size_t n, cap;
+	struct err unread; // why a file could not be read; text "": all were read
 };
 
 void feed_list_free(struct feed_list *l);
@@ -44,7 +45,7 @@ int feed_list_save(const char *instance, const struct feed_list *l, struct err *
 // The last successful fetch by a command, changed or not: seconds since 1970; 0: not known. Fetches
 // by the agent count if the text has changed.
 uint64_t feed_list_good_s(const char *instance, const struct feed_list *l);
-// All of an instance; damaged files are left out.
+// All of an instance; files that cannot be read are left out.
 void feed_lists_read(const char *instance, struct feed_lists *ret);
 // The list, or (list NULL) all of the origin, or (origin NULL) all follow no feed from now on.
 void feed_lists_forget(const char *instance, bool allow, const char *origin, const char *list);

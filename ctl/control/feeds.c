@@ -13,16 +13,14 @@
 
 #include "common/limits-policy.h"
 #include "ctl/base/file.h"
-#include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"
+#include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/net/fetch_url.h"
 #include "ctl/policy/list.h"
-
-#define HEAD_MAX 8192 // bytes before the text
 
 void feed_free(struct feed *f)
 {
@@ -50,40 +48,56 @@ static char *copy_of(const struct json *head, const char *key)
 	return text ? mem_strdup(text) : NULL;
 }
 
-static int read_head(const char *text, size_t len, struct feed *ret)
+static int read_row(void *ctx, const struct json *row)
+{
+	struct feed *f = ctx;
+
+	feed_free(f);
+	f->url = copy_of(row, "url");
+	f->etag = copy_of(row, "etag");
+	f->modified = copy_of(row, "modified");
+	f->fetched_s = json_get_u64(row, "fetched_s");
+	f->entries = json_get_u64(row, "entries");
+	return f->url ? 0 : -EBADMSG;
+}
+
+static int read_text(void *ctx, const char *text, size_t len)
+{
+	struct feed *f = ctx;
+
+	f->len = len;
+	f->text = mem_zalloc(len + 1, 1);
+	memcpy(f->text, text, len);
+	return f->url ? 0 : -EBADMSG;
+}
+
+// A line with the same row, and the text.
+static int read_old(void *ctx, const char *text, size_t len)
 {
 	const char *end = memchr(text, '\n', len);
-	CLEANUP_JSON struct json *head = NULL;
-	char why[160];
+	CLEANUP_JSON struct json *row =
+		end ? json_parse(text, (size_t)(end - text), NULL, 0) : NULL;
 
-	if (!end || end - text > HEAD_MAX ||
-	    !(head = json_parse(text, (size_t)(end - text), why, sizeof(why))) ||
-	    !json_get_string(head, "url"))
+	if (!row || read_row(ctx, row))
 		return -EBADMSG;
-	ret->url = copy_of(head, "url");
-	ret->etag = copy_of(head, "etag");
-	ret->modified = copy_of(head, "modified");
-	ret->fetched_s = json_get_u64(head, "fetched_s");
-	ret->entries = json_get_u64(head, "entries");
-	ret->len = len - (size_t)(end + 1 - text);
-	ret->text = mem_zalloc(ret->len + 1, 1);
-	memcpy(ret->text, end + 1, ret->len);
-	return 0;
+	return read_text(ctx, end + 1, len - (size_t)(end + 1 - text));
 }
+
+static const struct state_kind feed_kind = {
+	.name = "feed", .row = read_row, .text = read_text, .old = read_old};
 
 int feed_load(const char *instance, const char *url, struct feed *ret, struct err *err)
 {
 	CLEANUP_FREE char *path = feed_path(instance, url, "");
-	CLEANUP_FREE char *text = NULL;
 	CLEANUP_FEED struct feed feed = {0};
-	size_t len;
 	int code;
 
 	if (!file_exists(path))
 		return err_stated(err, ENOENT, "no copy of '%s'", url);
-	if ((code = file_read(path, FETCH_BYTES_MAX + HEAD_MAX, &text, &len, err)))
+	code = state_read(path, &feed_kind, &feed, err);
+	if (code && code != -EBADMSG)
 		return code;
-	if (sum_open(text, &len) || read_head(text, len, &feed) || strcmp(feed.url, url) != 0)
+	if (code || !feed.text || strcmp(feed.url, url) != 0)
 		return err_stated(err, EBADMSG, "the copy of '%s' is damaged", url);
 	*ret = feed;
 	feed = (struct feed){0};
@@ -106,26 +120,20 @@ static void set_text(struct json *head, const char *key, const char *text)
 		json_set(head, key, json_string(text));
 }
 
-static void print_head(const struct feed *f, struct text *ret)
-{
-	CLEANUP_JSON struct json *head = json_object();
-
-	set_text(head, "url", f->url);
-	set_text(head, "etag", f->etag);
-	set_text(head, "modified", f->modified);
-	json_set(head, "fetched_s", json_u64(f->fetched_s));
-	json_set(head, "entries", json_u64(f->entries));
-	json_print(head, false, ret);
-}
-
 int feed_save(const char *instance, const struct feed *f, struct err *err)
 {
 	CLEANUP_FREE char *path = feed_path(instance, f->url, "");
-	CLEANUP_TEXT struct text t = {0};
+	CLEANUP_TEXT struct text file = {0};
+	struct json *row = json_object();
 
-	print_head(f, &t);
-	text_addn(&t, f->text, f->len);
-	return sum_write(path, t.at, t.len, err);
+	set_text(row, "url", f->url);
+	set_text(row, "etag", f->etag);
+	set_text(row, "modified", f->modified);
+	json_set(row, "fetched_s", json_u64(f->fetched_s));
+	json_set(row, "entries", json_u64(f->entries));
+	state_add(&file, &feed_kind, row);
+	state_add_text(&file, f->text, f->len);
+	return state_write(path, &file, err);
 }
 
 void feed_forget(const char *instance, const char *url)
@@ -135,14 +143,13 @@ void feed_forget(const char *instance, const char *url)
 	unlink(path);
 }
 
+// A damaged copy is removed, too.
 static bool is_of_policy(const char *path)
 {
-	CLEANUP_FREE char *text = NULL;
 	CLEANUP_FEED struct feed feed = {0};
-	size_t len;
+	int code = state_read(path, &feed_kind, &feed, NULL);
 
-	return !file_read(path, FETCH_BYTES_MAX + HEAD_MAX, &text, &len, NULL) &&
-	       (sum_open(text, &len) || read_head(text, len, &feed) || fetch_is_url(feed.url));
+	return code ? code == -EBADMSG || code == -ENOTSUP : !feed.url || fetch_is_url(feed.url);
 }
 
 void feeds_forget(const char *instance)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Feeds: lists that are fetched, and their last good copies.
 //
-// /var/lib/weir/NAME/feeds/KEY has the copy of one URL: a line of JSON (URL, ETag, time of
-// modification, when it was fetched, entries), the text, and a sum (base/sum.h). KEY is a hash of
-// the URL.
+// /var/lib/weir/NAME/feeds/KEY has the copy of one URL (state.h): URL, ETag, time of modification,
+// when it was fetched, entries, and the text. KEY is a hash of the URL.
 #pragma once
 
 #include <stdbool.h>

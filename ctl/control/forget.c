@@ -14,12 +14,14 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
 
-// Removes FILE and FILE.new of the state folder. *ret_was_there: at least one existed.
+// Removes FILE, FILE.new and FILE.damaged of the state folder. *ret_was_there: one of the first two
+// existed.
 static int remove_file(const char *instance, const char *name, bool dry_run, bool *ret_was_there,
 		       struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/%s/%s", WEIR_STATE_FOLDER, instance, name);
 	CLEANUP_FREE char *staged = mem_printf("%s.new", path);
+	CLEANUP_FREE char *damaged = mem_printf("%s.damaged", path);
 
 	*ret_was_there = file_exists(path) || file_exists(staged);
 	if (dry_run)
@@ -30,6 +32,7 @@ static int remove_file(const char *instance, const char *name, bool dry_run, boo
 		return err_system(err, errno, "cannot remove '%s'", staged);
 	if (unlink(path) && errno != ENOENT)
 		return err_system(err, errno, "cannot remove '%s'", path);
+	unlink(damaged);
 	return 0;
 }
 

@@ -7,13 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "ctl/base/file.h"
-#include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/time.h"
+#include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
-
-#define RECORDS_MAX (16u << 20)
 
 uint64_t health_now_ms(void)
 {
@@ -33,102 +30,79 @@ static uint64_t past(const struct json *from, const char *key, uint64_t now_ms)
 	return ms <= now_ms ? ms : now_ms;
 }
 
-static int read_record(const struct json *from, uint64_t now_ms, struct health_record *ret)
+struct health_reading {
+	struct health_records *to;
+	uint64_t now_ms;
+};
+
+static int read_row(void *ctx, const struct json *from)
 {
-	const char *service = json_get_string(from, "service");
-	const char *address = json_get_string(from, "address");
+	struct health_reading *r = ctx;
 	const char *why = json_get_string(from, "why");
 	uint64_t state = json_get_u64(from, "state");
-
-	if (!service || !address || strlen(service) >= sizeof(ret->service) ||
-	    state > BACKEND_FAILING || state == BACKEND_DRAIN)
-		return -EBADMSG;
-	*ret = (struct health_record){
-		.port = (uint16_t)json_get_u64(from, "port"),
+	struct health_record record = {
 		.health = {.state = (uint8_t)state,
 			   .known = json_is_yes(json_get(from, "known")),
 			   .cut = json_is_yes(json_get(from, "cut")),
 			   .fresh = json_is_yes(json_get(from, "fresh")),
-			   .since_ms = past(from, "since_ms", now_ms),
-			   .failed_ms = past(from, "failed_ms", now_ms),
-			   .ramp_ms = past(from, "ramp_ms", now_ms)},
+			   .since_ms = past(from, "since_ms", r->now_ms),
+			   .failed_ms = past(from, "failed_ms", r->now_ms),
+			   .ramp_ms = past(from, "ramp_ms", r->now_ms)},
 		.counts = {.checks = json_get_u64(from, "checks"),
 			   .failed = json_get_u64(from, "checks_failed")},
 	};
-	snprintf(ret->service, sizeof(ret->service), "%s", service);
-	snprintf(ret->why, sizeof(ret->why), "%s", why ? why : "");
-	if (!strcmp(address, "here"))
-		return 0;
-	return addr_parse(address, strlen(address), &ret->addr, NULL) ? -EBADMSG : 0;
+
+	if (state > BACKEND_FAILING || state == BACKEND_DRAIN ||
+	    state_get_backend(from, record.service, &record.addr, &record.port))
+		return -EBADMSG;
+	snprintf(record.why, sizeof(record.why), "%s", why ? why : "");
+	vec_push(r->to, record);
+	return 0;
 }
+
+// A document with a list of the same rows.
+static int read_old(void *ctx, const char *text, size_t len)
+{
+	CLEANUP_JSON struct json *j = json_parse(text, len, NULL, 0);
+
+	return state_each(json_get(j, "backends"), read_row, ctx);
+}
+
+static const struct state_kind health_kind = {.name = "health", .row = read_row, .old = read_old};
 
 int health_file_read(const char *instance, struct health_records *ret, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_FREE char *text = NULL;
-	CLEANUP_JSON struct json *j = NULL;
-	CLEANUP_VEC struct health_records records = {0};
-	struct err why = {0};
-	uint64_t now_ms = health_now_ms();
-	size_t len;
-	int code = file_read(path, RECORDS_MAX, &text, &len, &why);
+	struct health_reading r = {ret, health_now_ms()};
+	int code = state_read(path, &health_kind, &r, err);
 
-	if (code == -ENOENT)
-		return 0;
-	if (code) {
-		*err = why;
-		return code;
-	}
-	j = json_parse(text, len, NULL, 0);
-	for (size_t i = 0; j && i < json_length(json_get(j, "backends")); i++) {
-		struct health_record record;
-
-		if (read_record(json_at(json_get(j, "backends"), i), now_ms, &record))
-			return err_stated(err, EBADMSG, "'%s' is damaged", path);
-		vec_push(&records, record);
-	}
-	if (!j)
-		return err_stated(err, EBADMSG, "'%s' is damaged", path);
-	*ret = records;
-	records = (struct health_records){0};
-	return 0;
-}
-
-static void write_record(struct json_writer *w, const struct health_record *r)
-{
-	addr_text address = "here";
-
-	if (r->addr.family)
-		addr_format(&r->addr, address);
-	json_write_object(w, NULL);
-	json_write_string(w, "service", r->service);
-	json_write_string(w, "address", address);
-	json_write_u64(w, "port", r->port);
-	json_write_u64(w, "state", r->health.state);
-	json_write_bool(w, "known", r->health.known);
-	json_write_bool(w, "cut", r->health.cut);
-	json_write_bool(w, "fresh", r->health.fresh);
-	json_write_u64(w, "since_ms", r->health.since_ms);
-	json_write_u64(w, "failed_ms", r->health.failed_ms);
-	json_write_u64(w, "ramp_ms", r->health.ramp_ms);
-	json_write_string(w, "why", r->why);
-	json_write_u64(w, "checks", r->counts.checks);
-	json_write_u64(w, "checks_failed", r->counts.failed);
-	json_write_end(w);
+	if (code)
+		vec_free(ret);
+	return code;
 }
 
 int health_file_write(const char *instance, const struct health_records *records, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP(json_writer_free) struct json_writer w = {0};
+	CLEANUP_TEXT struct text file = {0};
 
-	json_write_object(&w, NULL);
-	json_write_array(&w, "backends");
-	vec_each (records, r)
-		write_record(&w, r);
-	json_write_end(&w);
-	json_write_end(&w);
-	return file_replace(path, w.text.at, w.text.len, 0600, err);
+	vec_each (records, r) {
+		struct json *row = json_object();
+
+		state_set_backend(row, r->service, &r->addr, r->port);
+		json_set(row, "state", json_u64(r->health.state));
+		json_set(row, "known", json_bool(r->health.known));
+		json_set(row, "cut", json_bool(r->health.cut));
+		json_set(row, "fresh", json_bool(r->health.fresh));
+		json_set(row, "since_ms", json_u64(r->health.since_ms));
+		json_set(row, "failed_ms", json_u64(r->health.failed_ms));
+		json_set(row, "ramp_ms", json_u64(r->health.ramp_ms));
+		json_set(row, "why", json_string(r->why));
+		json_set(row, "checks", json_u64(r->counts.checks));
+		json_set(row, "checks_failed", json_u64(r->counts.failed));
+		state_add(&file, &health_kind, row);
+	}
+	return state_write(path, &file, err);
 }
 
 static bool is_of(const struct health_record *r, const char *service, const struct addr *addr,

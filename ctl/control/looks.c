@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/base/json.h"
 #include "ctl/base/mem.h"
-#include "ctl/control/kept.h"
+#include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
 
 #define OPENING_TENTHS 9
@@ -50,65 +49,44 @@ bool look_judge(struct look *l, const struct look_count *now, bool gets_flows, u
 
 // ---- the file -----------------------------------------------------------------------------------
 
-static int read_look(const struct json *from, struct look *ret)
+// Rows of another instance are not used.
+static int read_row(void *ctx, const struct json *row)
 {
-	const char *service = json_get_string(from, "service");
-	const char *address = json_get_string(from, "address");
-
-	if (!service || !address || strlen(service) >= sizeof(ret->service))
-		return -EBADMSG;
-	*ret = (struct look){
-		.port = (uint16_t)json_get_u64(from, "port"),
-		.id = (uint16_t)json_get_u64(from, "id"),
-		.at = {json_get_u64(from, "packets"), json_get_u64(from, "opened")},
-		.at_ms = json_get_u64(from, "at_ms"),
-		.silent = json_is_yes(json_get(from, "silent")),
-		.judged = {json_get_u64(from, "judged_packets"),
-			   json_get_u64(from, "judged_opened")},
-		.since_ms = json_get_u64(from, "since_ms"),
+	struct looks *looks = ctx;
+	struct look look = {
+		.id = (uint16_t)json_get_u64(row, "id"),
+		.at = {json_get_u64(row, "packets"), json_get_u64(row, "opened")},
+		.at_ms = json_get_u64(row, "at_ms"),
+		.silent = json_is_yes(json_get(row, "silent")),
+		.judged = {json_get_u64(row, "judged_packets"), json_get_u64(row, "judged_opened")},
+		.since_ms = json_get_u64(row, "since_ms"),
 	};
-	snprintf(ret->service, sizeof(ret->service), "%s", service);
-	if (!strcmp(address, "here"))
-		return 0;
-	return addr_parse(address, strlen(address), &ret->addr, NULL) ? -EBADMSG : 0;
-}
 
-static int read_looks(const struct json *list, struct look_list *ret)
-{
-	for (size_t i = 0; i < json_length(list); i++) {
-		struct look look;
-		int code = read_look(json_at(list, i), &look);
-
-		if (code)
-			return code;
-		vec_push(ret, look);
-	}
+	if (state_get_backend(row, look.service, &look.addr, &look.port))
+		return -EBADMSG;
+	if (json_get_u64(row, "progs_id") == looks->progs_id)
+		vec_push(&looks->before, look);
 	return 0;
 }
 
+static const struct state_kind look_kind = {.name = "look", .row = read_row};
+
 void looks_open(const char *instance, uint32_t progs_id, struct looks *ret)
 {
-	CLEANUP_JSON struct json *j = NULL;
-
 	*ret = (struct looks){
 		.path = mem_printf("%s/%s/looks", WEIR_RUN_FOLDER, instance),
 		.progs_id = progs_id,
 	};
-	j = kept_read(ret->path, progs_id);
-	if (j && read_looks(json_get(j, "backends"), &ret->before))
+	if (state_read(ret->path, &look_kind, ret, NULL))
 		vec_free(&ret->before);
 }
 
-static struct json *look_json(const struct look *l)
+static struct json *look_json(const struct look *l, uint32_t progs_id)
 {
 	struct json *j = json_object();
-	addr_text address = "here";
 
-	if (l->addr.family)
-		addr_format(&l->addr, address);
-	json_set(j, "service", json_string(l->service));
-	json_set(j, "address", json_string(address));
-	json_set(j, "port", json_u64(l->port));
+	state_set_backend(j, l->service, &l->addr, l->port);
+	json_set(j, "progs_id", json_u64(progs_id));
 	json_set(j, "id", json_u64(l->id));
 	json_set(j, "packets", json_u64(l->at.packets));
 	json_set(j, "opened", json_u64(l->at.opened));
@@ -122,17 +100,13 @@ static struct json *look_json(const struct look *l)
 
 void looks_save(const struct looks *l)
 {
-	CLEANUP_JSON struct json *j = NULL;
-	struct json *list;
+	CLEANUP_TEXT struct text file = {0};
 
 	if (!l->changed)
 		return;
-	j = json_object();
-	list = json_array();
 	vec_each (&l->now, look)
-		json_append(list, look_json(look));
-	json_set(j, "backends", list);
-	kept_write(l->path, l->progs_id, j);
+		state_add(&file, &look_kind, look_json(look, l->progs_id));
+	state_note(l->path, &file);
 }
 
 void looks_free(struct looks *l)

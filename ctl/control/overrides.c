@@ -8,103 +8,72 @@
 #include <time.h>
 
 #include "common/limits-policy.h"
-#include "ctl/base/file.h"
-#include "ctl/base/json.h"
 #include "ctl/base/mem.h"
-#include "ctl/base/sum.h"
 #include "ctl/base/time.h"
+#include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
-
-#define DRAINS_MAX (16u << 20)
 
 static char *path_of(const char *instance)
 {
 	return mem_printf("%s/%s/drains", WEIR_STATE_FOLDER, instance);
 }
 
-static int read_override(const struct json *from, struct lb_override *ret)
+static int read_row(void *ctx, const struct json *row)
 {
-	const char *service = json_get_string(from, "service");
-	const char *address = json_get_string(from, "address");
-
-	*ret = (struct lb_override){
-		.port = (uint16_t)json_get_u64(from, "port"),
-		.state = (uint8_t)json_get_u64(from, "state"),
-		.weighed = json_get(from, "weight") != NULL,
-		.weight = (uint32_t)json_get_u64(from, "weight"),
-		.until_s = json_get_u64(from, "until_s"),
+	struct overrides *overrides = ctx;
+	struct lb_override override = {
+		.state = (uint8_t)json_get_u64(row, "state"),
+		.weighed = json_get(row, "weight") != NULL,
+		.weight = (uint32_t)json_get_u64(row, "weight"),
+		.until_s = json_get_u64(row, "until_s"),
 	};
-	if (!service || !address || strlen(service) >= sizeof(ret->service) ||
-	    ret->state > BACKEND_DOWN || json_get_u64(from, "weight") > POLICY_WEIGHT_MAX)
+
+	if (override.state > BACKEND_DOWN || json_get_u64(row, "weight") > POLICY_WEIGHT_MAX ||
+	    state_get_backend(row, override.service, &override.addr, &override.port))
 		return -EBADMSG;
-	snprintf(ret->service, sizeof(ret->service), "%s", service);
-	if (!strcmp(address, "here"))
-		return 0;
-	return addr_parse(address, strlen(address), &ret->addr, NULL) ? -EBADMSG : 0;
+	vec_push(overrides, override);
+	return 0;
 }
+
+// A document with a list of the same rows.
+static int read_old(void *ctx, const char *text, size_t len)
+{
+	CLEANUP_JSON struct json *j = json_parse(text, len, NULL, 0);
+
+	return state_each(json_get(j, "drains"), read_row, ctx);
+}
+
+static const struct state_kind override_kind = {
+	.name = "override", .row = read_row, .old = read_old};
 
 int overrides_read(const char *instance, struct overrides *ret, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_FREE char *text = NULL;
-	CLEANUP_JSON struct json *j = NULL;
-	const struct json *list;
-	char why[160] = "";
-	size_t len;
-	int code;
+	int code = state_read(path, &override_kind, ret, err);
 
-	if (!file_exists(path))
-		return 0;
-	if ((code = file_read(path, DRAINS_MAX, &text, &len, err)))
-		return code;
-	if (sum_open(text, &len))
-		snprintf(why, sizeof(why), "checksum mismatch");
-	else
-		j = json_parse(text, len, why, sizeof(why));
-	list = j ? json_get(j, "drains") : NULL;
-	for (size_t n = 0; list && n < json_length(list); n++) {
-		struct lb_override override;
-
-		if (read_override(json_at(list, n), &override))
-			list = NULL;
-		else
-			vec_push(ret, override);
-	}
-	if (list)
-		return 0;
-	vec_free(ret);
-	err_stated(err, EBADMSG, "'%s' is damaged%s%s", path, why[0] ? ": " : "", why);
-	return err_hint(err, "move it away to start without overrides");
-}
-
-static struct json *override_json(const struct lb_override *h)
-{
-	struct json *j = json_object();
-	addr_text address;
-
-	json_set(j, "service", json_string(h->service));
-	json_set(j, "address",
-		 json_string(h->addr.family ? addr_format(&h->addr, address) : "here"));
-	json_set(j, "port", json_u64(h->port));
-	json_set(j, "state", json_u64(h->state));
-	if (h->weighed)
-		json_set(j, "weight", json_u64(h->weight));
-	json_set(j, "until_s", json_u64(h->until_s));
-	return j;
+	if (code)
+		vec_free(ret);
+	if (code == -EBADMSG)
+		err_hint(err, "move it away to start without overrides");
+	return code;
 }
 
 int overrides_write(const char *instance, const struct overrides *overrides, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_JSON struct json *j = json_object();
-	struct json *list = json_array();
-	CLEANUP_TEXT struct text text = {0};
+	CLEANUP_TEXT struct text file = {0};
 
-	json_set(j, "drains", list);
-	vec_each (overrides, h)
-		json_append(list, override_json(h));
-	json_print(j, true, &text);
-	return sum_write(path, text.at, text.len, err);
+	vec_each (overrides, h) {
+		struct json *row = json_object();
+
+		state_set_backend(row, h->service, &h->addr, h->port);
+		json_set(row, "state", json_u64(h->state));
+		if (h->weighed)
+			json_set(row, "weight", json_u64(h->weight));
+		json_set(row, "until_s", json_u64(h->until_s));
+		state_add(&file, &override_kind, row);
+	}
+	return state_write(path, &file, err);
 }
 
 static bool is_of(const struct lb_override *h, const char *service, const struct addr *addr,

@@ -14,7 +14,7 @@ struct overrides {
 	size_t n, cap;
 };
 
-// /var/lib/weir/NAME/drains; no file: none. 0 or -errno with err set.
+// /var/lib/weir/NAME/drains (state.h); no file: none. 0 or -errno with err set.
 int overrides_read(const char *instance, struct overrides *ret, struct err *err);
 // Replaces the file. The caller holds the lock.
 int overrides_write(const char *instance, const struct overrides *overrides, struct err *err);

@@ -17,8 +17,8 @@
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"
 #include "ctl/base/time.h"
-#include "ctl/control/kept.h"
 #include "ctl/control/known.h"
+#include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/net/fetch.h"
 #include "ctl/net/fetch_url.h"
@@ -230,20 +230,25 @@ int revisions_check_changed(const char *instance, const char *id, struct err *er
 	CLEANUP_FREE char *folder = record_of(instance, id);
 	CLEANUP_FREE char *path = mem_printf("%s/%s/record", WEIR_RUN_FOLDER, instance);
 	CLEANUP_FREE char *stamps = stamps_of(folder);
-	CLEANUP_JSON struct json *kept = kept_read(path, 0);
-	CLEANUP_JSON struct json *j = NULL;
-	const char *last = json_get_string(kept, "stamps");
+	static const struct state_kind kind = {.name = "verified"};
+	CLEANUP_JSON struct json *kept = NULL;
+	CLEANUP_TEXT struct text file = {0};
+	struct json *row;
+	const char *last;
 	int code;
 
+	state_read(path, &kind, &kept, NULL);
+	last = json_get_string(kept, "stamps");
 	if (last && !strcmp(last, stamps) &&
 	    time_s(CLOCK_BOOTTIME) - json_get_u64(kept, "at_s") < CHECK_AGAIN_S)
 		return 0;
 	if ((code = revisions_check(instance, id, err)))
 		return code;
-	j = json_object();
-	json_set(j, "stamps", json_string(stamps));
-	json_set(j, "at_s", json_u64(time_s(CLOCK_BOOTTIME)));
-	kept_write(path, 0, j);
+	row = json_object();
+	json_set(row, "stamps", json_string(stamps));
+	json_set(row, "at_s", json_u64(time_s(CLOCK_BOOTTIME)));
+	state_add(&file, &kind, row);
+	state_note(path, &file);
 	return 0;
 }
 

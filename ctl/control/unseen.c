@@ -10,7 +10,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/time.h"
-#include "ctl/control/kept.h"
+#include "ctl/control/state.h"
 #include "ctl/datapath/attach_query.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
@@ -123,12 +123,18 @@ void unseen_look(const struct instance *i, struct unseen_watch *w)
 
 // ---- looks of former commands -------------------------------------------------------------------
 
+static const struct state_kind unseen_kind = {.name = "unseen"};
+
 // Returns when the look was, on the clock of time_ms(CLOCK_BOOTTIME); 0: no look is kept.
 static uint64_t read_kept(const char *path, uint32_t progs_id, struct unseen_watch *ret)
 {
-	CLEANUP_JSON struct json *j = kept_read(path, progs_id);
-	const struct json *list = json_get(j, "interfaces");
+	CLEANUP_JSON struct json *j = NULL;
+	const struct json *list;
 
+	state_read(path, &unseen_kind, &j, NULL);
+	if (json_get_u64(j, "progs_id") != progs_id) // looks of another instance
+		return 0;
+	list = json_get(j, "interfaces");
 	for (size_t n = 0; n < json_length(list); n++) {
 		const struct json *one = json_at(list, n);
 
@@ -146,8 +152,8 @@ static uint64_t read_kept(const char *path, uint32_t progs_id, struct unseen_wat
 static void write_kept(const char *path, uint32_t progs_id, const struct unseen_watch *w,
 		       uint64_t at_ms)
 {
-	CLEANUP_JSON struct json *j = json_object();
-	struct json *list = json_array();
+	struct json *j = json_object(), *list = json_array();
+	CLEANUP_TEXT struct text file = {0};
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		const struct unseen *u = &w->at[n];
@@ -165,7 +171,9 @@ static void write_kept(const char *path, uint32_t progs_id, const struct unseen_
 	}
 	json_set(j, "interfaces", list);
 	json_set(j, "at_ms", json_u64(at_ms));
-	kept_write(path, progs_id, j);
+	json_set(j, "progs_id", json_u64(progs_id));
+	state_add(&file, &unseen_kind, j);
+	state_note(path, &file);
 }
 
 void unseen_look_kept(const struct instance *i, const struct devices *devices,

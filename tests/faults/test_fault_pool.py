@@ -7,6 +7,7 @@ from policylab import packet
 from scapy.layers.inet import TCP
 from scapy.layers.l2 import Ether
 from scenario import Prober, Scenario, sweep
+from statefile import read_drains, read_rows, write_old_drains
 
 VIP = "10.77.9.1"
 KNOWN, FRESH = 48, 64
@@ -146,6 +147,25 @@ class Drain(Pool):
     argv = ("drain", "web", address(1))
 
 
+class DrainOfAnEarlierVersion(Drain):
+    """The file of overrides is in the form of an earlier version: it stays so, or is replaced as a whole, and the
+    other override of it survives."""
+
+    def prepare(self):
+        super().prepare()
+        self.weir("weight", "web", address(3), 1)  # as it was
+        self.path = self.weir.state / "drains"
+        self.kept, = read_rows(self.path, "override")
+
+    def before(self):
+        super().before()
+        write_old_drains(self.path, [self.kept])
+
+    def whole(self):
+        assert self.kept in read_drains(self.path), "an override is lost"
+        return super().whole()
+
+
 class Weight(Pool):
     argv = ("weight", "web", address(1), 0)
 
@@ -214,6 +234,10 @@ class EndOfTrial(ChangeOnTrial):
 
 def test_drain(labs):
     sweep(Drain, labs, {"before", "drained"})
+
+
+def test_drain_after_an_upgrade(labs):
+    sweep(DrainOfAnEarlierVersion, labs, {"before", "drained"})
 
 
 def test_weight(labs):

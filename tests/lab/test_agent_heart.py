@@ -2,7 +2,6 @@
 """An agent that hangs, has ended, or never ran: an alarm of status, doctor and metrics where it is missed, and only there."""
 
 import json
-import functools
 import os
 import pathlib
 import re
@@ -17,6 +16,7 @@ from apiclient import Api
 from feedserver import Feed
 from labnet import run, until
 from nameserver import name_server
+from statefile import sealed, write_rows
 from test_metrics import POLICY
 
 LEAST_MS, PATIENCE = 5000, 3
@@ -194,7 +194,7 @@ def change(journal, pattern, replacement):
     frames = re.sub(pattern, replacement, rest[0])
     done = first + "\n"
     for frame in re.findall(r"(.*?)sum [0-9a-f]{16}\n", frames, re.DOTALL):
-        done += frame + f"sum {functools.reduce(lambda h, b: (h ^ b) * 0x100000001b3 % 2**64, frame.encode(), 0xcbf29ce484222325):016x}\n"
+        done += sealed(frame)
     journal.write_text(done, encoding="ascii")
 
 
@@ -210,7 +210,7 @@ def test_names_without_an_agent(named, ttl_s, age_s, late):
     """Late by four times the TTL, and by an hour: a timer that comes each hour is enough."""
     answered = pathlib.Path("/run/weir", named.name, "answered")
     change(named.state / "overlay", r"since \d+", f"since {int(time.time()) - DAY_S}")
-    answered.write_text(f"{NAME} {int(time.time()) - age_s} {ttl_s}\n", encoding="ascii")
+    write_rows(answered, "answer", [{"name": NAME, "at_s": int(time.time()) - age_s, "ttl_s": ttl_s}])
     found = later(named, "status")
     assert len(found) == late
     if late:

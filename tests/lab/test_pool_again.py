@@ -2,7 +2,6 @@
 """Changes of the pool after a command that was killed or that saved nothing to disk."""
 
 import fcntl
-import json
 import re
 import subprocess
 import time
@@ -11,6 +10,7 @@ import pytest
 
 from labnet import Pair, run
 from policylab import Policies
+from statefile import read_rows
 
 ONE, TWO = Pair.far4, "10.77.0.99"
 SERVICE = f"""service www {{
@@ -38,9 +38,7 @@ def kept(node):
     path = node.state / "drains"
     if not path.exists():
         return []
-    text, _, last = path.read_text().rpartition("sum ")
-    assert text and len(last) == 17
-    return [one["address"] for one in json.loads(text)["drains"]]
+    return [one["address"] for one in read_rows(path, "override")]
 
 
 def test_a_weight_outlives_a_drain_for_a_time(node):

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from labnet import run
+from statefile import read_rows, sealed
 
 BLOCKED, SOURCE, OTHER = "203.0.113.10", "198.51.100.1", "192.0.2.99"
 POLICY = f"interface near0\ndrop from {SOURCE}\n"
@@ -132,8 +133,43 @@ def test_a_damaged_list_is_told(weir):
     weir("attach", "near0")
     reboot(weir)
     path = weir.state / "interfaces"
-    path.write_text(path.read_text().replace("near0", "near1"))
+    damaged = path.read_text().replace("near0", "near1")
+    path.write_text(damaged)
     done = weir("restore", check=False)
     assert done.returncode == 1 and "interfaces' is damaged" in done.stderr
+    kept = weir.state / "interfaces.damaged"
+    assert f"interfaces' is damaged: checksum mismatch (it is kept as '{kept}')" in weir("attach", "near0").stderr
+    assert kept.read_text() == damaged
+    assert read_rows(path, "interface") == [{"name": "near0", "mode": "auto"}]
+    weir("detach", "near0")
+    weir("forget", "--all")
+    assert not weir.state.exists()
+
+
+def test_a_list_of_a_newer_version_is_refused(weir):
+    """It is neither used nor replaced."""
     weir("attach", "near0")
-    assert path.read_text().startswith("near0 auto\n")
+    reboot(weir)
+    path = weir.state / "interfaces"
+    for newer in sealed("weir-state 2\n"), sealed('weir-state 1\nport {"name":"near0"}\n'):
+        path.write_text(newer)
+        done = weir("restore", check=False)
+        assert done.returncode == 1 and "interfaces' was written by a newer version" in done.stderr
+        assert "was written by a newer version" in weir("attach", "near0").stderr
+        assert path.read_text() == newer
+        weir("detach", "near0")
+
+
+def test_a_list_of_an_earlier_version(weir):
+    """It is used, and replaced by the next change."""
+    path = weir.state / "interfaces"
+    weir("attach", "near0")
+    reboot(weir)
+    old = sealed("near0 generic\n")
+    path.write_text(old)
+    assert weir.json("restore")["interfaces"][0]["mode"] == "generic"
+    assert path.read_text() == old
+    weir("detach", "near0")
+    path.write_text(sealed("gone0 auto\n"))
+    weir("attach", "near0")
+    assert read_rows(path, "interface") == [{"name": "gone0", "mode": "auto"}, {"name": "near0", "mode": "auto"}]

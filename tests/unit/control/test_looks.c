@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/sum.h"
 #include "ctl/datapath/bpffs.h"
 
 static const char pattern[] = "/tmp/weir-looks-XXXXXX";
@@ -259,18 +260,16 @@ static void test_strange_documents(void **state)
 {
 	static const char *const texts[] = {
 		"[]",
-		"7",
-		"{\"progs_id\":77,\"backends\":7}",
-		"{\"progs_id\":77,\"backends\":[7]}",
-		"{\"progs_id\":77,\"backends\":[{\"service\":\"web\"}]}",
-		"{\"progs_id\":77,\"backends\":[{\"service\":\"web\",\"address\":\"x\"}]}",
+		"weir-state 1\nlook 7\n",
+		"weir-state 1\nlook {\"service\":\"web\"}\n",
+		"weir-state 1\nlook {\"service\":\"web\",\"address\":\"x\"}\n",
+		"weir-state 1\nother {}\n",
 	};
 	const struct backend_seen one = {&web, member(1, 5), {1100, 110}};
 	struct look look;
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		assert_int_equal(
-			file_replace(path("/looks"), texts[i], strlen(texts[i]), 0600, NULL), 0);
+		assert_int_equal(sum_write(path("/looks"), texts[i], strlen(texts[i]), NULL), 0);
 		look_at(&one, 1, PROGS_ID, T0, &look);
 		assert_false(look.silent);
 		assert_int_equal(look.at.packets, 1100);

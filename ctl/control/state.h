@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Small files of an instance: rows of one kind, and a checksum.
+//
+//	weir-state 1
+//	override {"service":"web","address":"203.0.113.7","port":0,"state":2,"until_s":0}
+//	sum 0123456789abcdef
+//
+// A row is a kind and a JSON object. The last row may be "text LENGTH"; this many bytes follow it.
+// A file is always replaced as a whole. Another format, or another kind, is refused as written by a
+// newer version; a version without this format finds such a file damaged. docs/architecture.md
+// lists the files.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/err.h"
+#include "ctl/base/json.h"
+#include "ctl/table/lb_state.h"
+
+// What a file consists of. Each function returns 0, or -EBADMSG: what it was given is not valid.
+struct state_kind {
+	const char *name;
+	int (*row)(void *ctx, const struct json *row); // NULL: ctx is a struct json **, for one row
+	int (*text)(void *ctx, const char *text, size_t len); // NULL: no text is expected
+	// The file as it was before this format, without its checksum; NULL: it did not exist.
+	int (*old)(void *ctx, const char *text, size_t len);
+};
+
+// Reads a file, row by row; a missing file has none. 0 or -errno with err set: -EBADMSG: it is
+// damaged, -ENOTSUP: it is of a newer version. Some rows may have been read by then.
+int state_read(const char *path, const struct state_kind *kind, void *ctx, struct err *err);
+// Reads a JSON document with a checksum in its last line.
+int state_read_document(const char *path, struct json **ret, struct err *err);
+// The rows of a list, as the files had them before this format; -EBADMSG where it is no list.
+int state_each(const struct json *list, int (*row)(void *ctx, const struct json *row), void *ctx);
+
+// Adds a row to a file in memory, and frees it.
+void state_add(struct text *file, const struct state_kind *kind, struct json *row);
+// Adds the text, after all rows.
+void state_add_text(struct text *file, const char *text, size_t len);
+// Replaces the file, as file_replace does; creates its folder if necessary.
+int state_write(const char *path, struct text *file, struct err *err);
+// The same for commands that take no lock and note in /run what they have seen: if it fails, or
+// another command writes at this moment, the file stays as it was.
+void state_note(const char *path, struct text *file);
+// Keeps a damaged file as PATH.damaged, instead of an earlier one.
+int state_set_aside(const char *path, struct err *err);
+
+// The backend that a row is about: "service", "address" ("here": family 0) and "port".
+void state_set_backend(struct json *row, const char *service, const struct addr *addr,
+		       uint16_t port);
+// 0 or -EBADMSG.
+int state_get_backend(const struct json *row, char ret_service[LB_NAME], struct addr *ret_addr,
+		      uint16_t *ret_port);
