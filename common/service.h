@@ -86,6 +86,16 @@ _Static_assert(sizeof(struct backend) == 64, "layout");
 #define OUTER_DF    0x4000
 #define OUTER_TTL   64
 
+/* Bytes of the headers that a mode puts around a packet. family: of the outer header. */
+SERVICE_INLINE __u32 outer_bytes(__u32 mode, __u32 family)
+{
+	const unsigned int does = service_mode_does((enum service_mode)mode);
+
+	if (!(does & MODE_TUNNEL))
+		return 0;
+	return (family == 4 ? 20u : 40u) + (does & MODE_UDP ? 8u : 0u);
+}
+
 /* ---- ways to backends ------------------------------------------------------------------------ */
 
 /* {mtu 16, time 16}: the path MTU to a backend, as a router reported it at that time; 0: no report.

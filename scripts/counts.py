@@ -127,8 +127,8 @@ COUNTS = [
     Count("shapes of an entry", 4, entry_shapes),
     Count("formats of our own on disk", 3, formats),
     Count("mechanisms with a back-off", 1, back_offs, held=True),
-    Count(f"files that a field of the matrix touches ({FIELD})", 9, field_files),
-    Count(f"files that a mode touches ({MODE})", 8, mode_files),
+    Count(f"files that a field of the matrix touches ({FIELD})", 9, field_files, held=True),
+    Count(f"files that a mode touches ({MODE})", 7, mode_files, held=True),
 ]
 
 

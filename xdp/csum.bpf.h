@@ -4,13 +4,20 @@
 
 #include <linux/types.h>
 
-static __always_inline __u16 csum_fold(__u64 sum)
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+static __always_inline __u32 sum_fold(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return ~sum;
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+static __always_inline __u16 csum_fold(__u64 sum)
+{
+	return ~sum_fold(sum);
 }
 
 /* Adds `words` 16-bit words at p; words is a constant. */
@@ -21,5 +28,17 @@ static __always_inline __u64 csum_add(__u64 sum, const void *p, int words)
 #pragma unroll
 	for (int i = 0; i < words; i++)
 		sum += word[i];
+	return sum;
+}
+
+/* The sum of a pseudo-header, not folded (RFC 9293 section 3.1, RFC 8200 section 8.1). Addresses as
+ * in the packet; length: of what follows the headers of IP, host order. */
+static __always_inline __u64 pseudo_sum(int family, const __u32 *src, const __u32 *dst,
+					__u16 length, __u8 proto)
+{
+	__u64 sum = (__u64)bpf_htons(length) + bpf_htons(proto) + src[0] + dst[0];
+
+	if (family == 6)
+		sum += (__u64)src[1] + src[2] + src[3] + dst[1] + dst[2] + dst[3];
 	return sum;
 }

@@ -22,14 +22,20 @@ static __always_inline bool is_icmp_notice(const struct packet *pkt)
 	return pkt->icmp_type == 3 || pkt->icmp_type == 11 || pkt->icmp_type == 12;
 }
 
-/* Answers of a DHCP server: RFC 2131, RFC 8415. */
+/* UDP from a DHCP server to a client: RFC 2131, RFC 8415. Ports in host order. */
+static __always_inline bool is_dhcp_ports(int family, __u32 sport, __u32 dport)
+{
+	return family == 4 ? sport == 67 && dport == 68 : sport == 547 && dport == 546;
+}
+
+/* Answers of a DHCP server. */
 static __always_inline bool is_dhcp(const struct packet *pkt)
 {
 	if (pkt->proto != IPPROTO_UDP)
 		return false;
 	if (pkt->family == 4)
-		return pkt->sport == 67 && pkt->dport == 68;
-	return pkt->sport == 547 && pkt->dport == 546 && is_link_local6(pkt->src);
+		return is_dhcp_ports(4, pkt->sport, pkt->dport);
+	return is_dhcp_ports(6, pkt->sport, pkt->dport) && is_link_local6(pkt->src);
 }
 
 /* The reason that an essential packet passes for, or GO_ON. */

@@ -59,21 +59,20 @@ static __always_inline int inner_sum(struct xdp_md *ctx, const struct packet *pk
 	return ip ? (int)inner_of(6, pseudo_of(pkt), ip) : -1;
 }
 
-/* The headers of a tunnel after `link` bytes. `gue` is a constant. */
+/* The headers of a tunnel after `link` bytes. */
 static __always_inline bool put_tunnel(struct xdp_md *ctx, const struct backend *to, struct outer o,
-				       __u32 link, bool gue)
+				       __u32 link, const __u32 mode)
 {
-	__u32 more = gue ? sizeof(struct udphdr) : 0;
 	void *at;
 
 	if (to->family == 4) {
-		if (!(at = header_at(ctx, link & LINK_MASK, sizeof(struct iphdr) + more)))
+		if (!(at = header_at(ctx, link & LINK_MASK, outer_bytes(mode, 4))))
 			return false;
-		write_tunnel4(at, to, o, gue);
+		write_tunnel4(at, to, o, mode);
 	} else {
-		if (!(at = header_at(ctx, link & LINK_MASK, sizeof(struct ipv6hdr) + more)))
+		if (!(at = header_at(ctx, link & LINK_MASK, outer_bytes(mode, 6))))
 			return false;
-		write_tunnel6(at, to, o, gue);
+		write_tunnel6(at, to, o, mode);
 	}
 	return true;
 }
@@ -88,10 +87,11 @@ static __always_inline bool put_headers(struct xdp_md *ctx, const struct backend
 	if (!frame)
 		return false;
 	write_link(frame, to, vlan, ethertype);
-	if (has_mode(SERVICE_GUE) && mode == SERVICE_GUE)
-		return put_tunnel(ctx, to, o, link, true);
-	if (has_mode(SERVICE_IPIP) && mode == SERVICE_IPIP)
-		return put_tunnel(ctx, to, o, link, false);
+#define PUT_TUNNEL(symbol, ...)                   \
+	if (has_mode(symbol) && mode == (symbol)) \
+		return put_tunnel(ctx, to, o, link, symbol);
+	WORDS_OF_TUNNELS(PUT_TUNNEL)
+#undef PUT_TUNNEL
 	return mode == SERVICE_DR;
 }
 
@@ -207,7 +207,7 @@ static __always_inline bool encap_begin(struct xdp_md *ctx, struct packet *pkt,
 	if ((tos = take_hop(ctx, pkt)) < 0)
 		return false;
 	o->tos = tos;
-	if (has_mode(SERVICE_GUE) && s->mode == SERVICE_GUE && to->family == 6) {
+	if (has_mode(OUTER_SUMMED) && outer_is_summed(s->mode, to->family)) {
 		if ((sum = inner_sum(ctx, pkt)) < 0)
 			sum = sum_packet(ctx, pkt->l3_offset, pkt->length);
 		if (sum < 0)

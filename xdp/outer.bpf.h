@@ -54,13 +54,13 @@ static __always_inline void put8(void *at, __u64 bytes)
 	*(__u64 *)at = bytes;
 }
 
-/* Bytes of the headers that a mode puts around a packet. */
-static __always_inline __u32 outer_bytes(__u32 mode, __u32 family)
+/* The mode that requires the sum of the packet inside if the outer family is 6: UDP in IPv6 must
+ * have a checksum (RFC 8200 section 8.1). */
+#define OUTER_SUMMED SERVICE_GUE
+
+static __always_inline bool outer_is_summed(__u32 mode, __u32 family)
 {
-	if (mode == SERVICE_DR)
-		return 0;
-	return (family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) +
-	       (mode == SERVICE_GUE ? sizeof(struct udphdr) : 0);
+	return mode == OUTER_SUMMED && family == 6;
 }
 
 /* family: of the packet inside. */
@@ -198,8 +198,7 @@ static __always_inline void write_gue(void *at, struct outer o, __u16 check)
 	put8(at, BYTES8(BYTES4(gue_port(o.hash), bpf_htons(DECAP_PORT)), BYTES4(length, check)));
 }
 
-/* The checksum of GUE over IPv6, which requires one (RFC 8200 section 8.1). The inner packet has
- * been summed up. */
+/* The checksum of GUE over IPv6. The inner packet has been summed up. */
 static __always_inline __u16 gue_check6(const struct backend *to, struct outer o)
 {
 	__u64 length = bpf_htons(sizeof(struct udphdr) + o.length);
@@ -210,19 +209,19 @@ static __always_inline __u16 gue_check6(const struct backend *to, struct outer o
 	return check ? check : 0xffff;
 }
 
-/* The headers of a tunnel at `at`, outer_bytes() bytes. `gue` is a constant. */
+/* The headers of a tunnel at `at`, outer_bytes() bytes. In the datapath `mode` is a constant. */
 static __always_inline void write_tunnel4(void *at, const struct backend *to, struct outer o,
-					  bool gue)
+					  const __u32 mode)
 {
-	write_outer4(at, to, o, gue ? sizeof(struct udphdr) : 0);
-	if (gue)
+	write_outer4(at, to, o, outer_bytes(mode, 4) - sizeof(struct iphdr));
+	if (mode == SERVICE_GUE)
 		write_gue(at + sizeof(struct iphdr), o, 0);
 }
 
 static __always_inline void write_tunnel6(void *at, const struct backend *to, struct outer o,
-					  bool gue)
+					  const __u32 mode)
 {
-	write_outer6(at, to, o, gue ? sizeof(struct udphdr) : 0);
-	if (gue)
+	write_outer6(at, to, o, outer_bytes(mode, 6) - sizeof(struct ipv6hdr));
+	if (mode == SERVICE_GUE)
 		write_gue(at + sizeof(struct ipv6hdr), o, gue_check6(to, o));
 }

@@ -54,7 +54,9 @@ static __always_inline struct path_quote *path_quote_get(void)
 
 static __always_inline bool has_tunnels(void)
 {
-	return has_mode(SERVICE_IPIP) || has_mode(SERVICE_GUE);
+#define HAS_TUNNEL(symbol, ...) || has_mode(symbol)
+	return false WORDS_OF_TUNNELS(HAS_TUNNEL);
+#undef HAS_TUNNEL
 }
 
 /* The code has no meaning in IPv6 (RFC 4443 section 3.2). */

@@ -193,16 +193,6 @@ static __always_inline void write_ip6(struct ipv6hdr *ip, const struct packet *p
 	__builtin_memcpy(&ip->daddr, pkt->src, sizeof(ip->daddr));
 }
 
-/* The pseudo-header of the answer: RFC 9293 section 3.1, RFC 8200 section 8.1. */
-static __always_inline __u64 pseudo_sum(const struct packet *pkt, __u16 length, __u8 proto)
-{
-	__u64 sum = bpf_htons(length) + bpf_htons(proto);
-
-	if (pkt->family == 4) // each loop has a constant length: clang unrolls no other
-		return csum_add(csum_add(sum, pkt->src, 2), pkt->dst, 2);
-	return csum_add(csum_add(sum, pkt->src, 8), pkt->dst, 8);
-}
-
 /* Sequence numbers of a reset: the ones the packet acknowledges, or an acknowledgement of all of
  * it. */
 static __always_inline void write_reset(struct tcphdr *tcp, const struct packet *pkt)
@@ -221,7 +211,8 @@ static __always_inline void write_reset(struct tcphdr *tcp, const struct packet 
 		.ack = !ack,
 	};
 	tcp->check = csum_fold(
-		csum_add(pseudo_sum(pkt, sizeof(*tcp), IPPROTO_TCP), tcp, sizeof(*tcp) / 2));
+		csum_add(pseudo_sum(pkt->family, pkt->src, pkt->dst, sizeof(*tcp), IPPROTO_TCP),
+			 tcp, sizeof(*tcp) / 2));
 }
 
 /* Resizes the frame to `length` bytes after l3_offset. */
@@ -284,8 +275,9 @@ static __always_inline bool take_quote(struct xdp_md *ctx, const struct packet *
 static __always_inline void write_icmp(struct icmp_head *icmp, const struct packet *pkt,
 				       const struct icmp_head *error, const struct quote *q)
 {
-	__u64 sum =
-		pkt->family == 4 ? 0 : pseudo_sum(pkt, sizeof(*icmp) + q->length, IPPROTO_ICMPV6);
+	__u64 sum = pkt->family == 4 ? 0
+				     : pseudo_sum(pkt->family, pkt->src, pkt->dst,
+						  sizeof(*icmp) + q->length, IPPROTO_ICMPV6);
 
 	*icmp = *error;
 	sum = csum_add(sum, icmp, sizeof(*icmp) / 2);

@@ -2,6 +2,7 @@
 /* The default of the short way, and rules whose only condition is a limit. */
 #pragma once
 
+#include "xdp/default.bpf.h"
 #include "xdp/limit.bpf.h"
 #include "xdp/short-match.bpf.h"
 
@@ -16,14 +17,13 @@ static __always_inline bool drops_by_default(__u32 class)
 /* Packets that may be essential are left to the general program. */
 static __always_inline bool may_be_essential(const struct view v, const int family)
 {
-	__u32 ports = *(const volatile __u32 *)(v.ip + header_of(family));
+	const __u8 *ports = v.ip + header_of(family);
 
 	if (is_icmp_view(v))
 		return true;
 	if (v.base != BASE_UDP)
 		return false;
-	return family == 4 ? ports == (bpf_htons(67) | bpf_htons(68) << 16)
-			   : ports == (bpf_htons(547) | bpf_htons(546) << 16);
+	return is_dhcp_ports(family, read16(ports), read16(ports + 2));
 }
 
 static __always_inline struct fate decided(int reason)

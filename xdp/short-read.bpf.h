@@ -51,6 +51,13 @@ static __always_inline __u64 is_tagged(__be16 ethertype)
 	       if_zero32(ethertype ^ bpf_htons(ETHERTYPE_QINQ));
 }
 
+/* Reads the tag at `ip` if `tagged` is all ones. Returns where the IP header begins. */
+static __always_inline const __u8 *read_tag(const __u8 *ip, __u64 tagged, struct arrival *p)
+{
+	p->vlan = read16(ip) & tagged;
+	return ip + BOUND(tagged, sizeof(struct vlan_tag));
+}
+
 static __always_inline int header_of(const int family)
 {
 	return family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);

@@ -64,17 +64,12 @@ static __always_inline const __u16 *l4_of(const __u8 *ip, const int family)
 	return (const void *)(ip + header_bytes(family));
 }
 
-/* As pseudo_of(): here both addresses are neighbours, and one loop needs fewer registers. */
 static __always_inline __u64 pseudo_common(const __u8 *ip, const struct key k, const int family)
 {
-	const __u32 *word = addresses_of(ip, family);
-	__u64 sum =
-		(__u64)bpf_htons(k.length - header_bytes(family)) + bpf_htons(proto_of(ip, family));
+	const __u32 *src = addresses_of(ip, family);
 
-#pragma unroll
-	for (int i = 0; i < (family == 4 ? 2 : 8); i++)
-		sum += word[i];
-	return sum;
+	return pseudo_sum(family, src, src + (family == 4 ? 1 : 4), k.length - header_bytes(family),
+			  proto_of(ip, family));
 }
 
 /* ---- whose ----------------------------------------------------------------------------------- */
@@ -208,16 +203,15 @@ static __always_inline bool put_headers_common(struct xdp_md *ctx, const struct 
 					       struct outer o, const struct shape is, __u32 vlan)
 {
 	const __u32 outer = outer_bytes(is.mode, is.outside);
-	const bool gue = is.mode == SERVICE_GUE;
 	__u8 *frame = (void *)(long)ctx->data;
 
 	if (frame + is.link + outer > (__u8 *)(long)ctx->data_end)
 		return false;
 	write_link(frame, t->to, vlan, is.outside == 4 ? ETH_P_IP : ETH_P_IPV6);
 	if (outer && is.outside == 4)
-		write_tunnel4(frame + is.link, t->to, o, gue);
+		write_tunnel4(frame + is.link, t->to, o, is.mode);
 	else if (outer)
-		write_tunnel6(frame + is.link, t->to, o, gue);
+		write_tunnel6(frame + is.link, t->to, o, is.mode);
 	return true;
 }
 
@@ -234,7 +228,7 @@ static __always_inline bool put_frame(struct xdp_md *ctx, const struct key k,
 		.tos = is.inside == 4 ? hop_less4((void *)at.ip) : hop_less6((void *)at.ip),
 	};
 
-	if (is.mode == SERVICE_GUE && is.outside == 6)
+	if (outer_is_summed(is.mode, is.outside))
 		o.inner = inner_of(is.inside, pseudo_common(at.ip, k, is.inside), at.ip);
 	if ((outer || move) && bpf_xdp_adjust_head(ctx, move))
 		return false;
@@ -254,7 +248,7 @@ static __always_inline int send_shaped(struct xdp_md *ctx, const struct key k,
 {
 	if (is_too_long(t->to, k.length + outer_bytes(is.mode, is.outside)))
 		return GO_ON;
-	if (is.mode == SERVICE_GUE && is.outside == 6 && is_unsummed(k, at, is.inside))
+	if (outer_is_summed(is.mode, is.outside) && is_unsummed(k, at, is.inside))
 		return GO_ON;
 	if (unlikely(t->choice >> CHOICE_SHIFT))
 		choice_write(t->service, t->tuple, t->choice, t->pin);
@@ -267,16 +261,17 @@ static __always_inline int send_by_mode(struct xdp_md *ctx, const struct key k, 
 {
 #define SEND(mode, outside) \
 	send_shaped(ctx, k, at, t, (struct shape){mode, family, outside, link}, vlan)
+#define SEND_TUNNEL(symbol, ...)                  \
+	if (mode == (symbol) && has_mode(symbol)) \
+		return outside == 4 ? SEND(symbol, 4) : SEND(symbol, 6);
 	__u32 mode = t->s->mode, outside = *(const volatile __u8 *)&t->to->family;
 
 	/* The mode first: then a mode that no service has costs nothing. */
-	if (mode == SERVICE_IPIP && has_mode(SERVICE_IPIP))
-		return outside == 4 ? SEND(SERVICE_IPIP, 4) : SEND(SERVICE_IPIP, 6);
-	if (mode == SERVICE_GUE && has_mode(SERVICE_GUE))
-		return outside == 4 ? SEND(SERVICE_GUE, 4) : SEND(SERVICE_GUE, 6);
+	WORDS_OF_TUNNELS(SEND_TUNNEL)
 	if (mode == SERVICE_DR && has_mode(SERVICE_DR))
 		return SEND(SERVICE_DR, family);
 	return GO_ON;
+#undef SEND_TUNNEL
 #undef SEND
 }
 

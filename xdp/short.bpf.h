@@ -70,8 +70,7 @@ static __always_inline __s64 find_place(const struct xdp_md *ctx, const int fami
 	if (ip + sizeof(struct vlan_tag) > end)
 		return MATCH_FAILED;
 	tagged = is_tagged(*(const __be16 *)(ip - 2));
-	p.vlan = read16(ip) & tagged;
-	ip += BOUND(tagged, sizeof(struct vlan_tag));
+	ip = read_tag(ip, tagged, &p);
 	if (ip + header_of(family) + sizeof(struct udphdr) > end)
 		return MATCH_FAILED;
 	if (!find_word((struct view){.ip = ip, .base = base}, family, p, &word, &number))
@@ -243,8 +242,7 @@ static __always_inline struct fate way(struct xdp_md *ctx, struct arrival p)
 		tagged = is_tagged(ethertype);
 	if (p.balances || unlikely(ethertype == bpf_htons(ETH_P_8021Q) ||
 				   ethertype == bpf_htons(ETHERTYPE_QINQ))) {
-		p.vlan = read16(ip) & tagged;
-		ip += BOUND(tagged, sizeof(struct vlan_tag));
+		ip = read_tag(ip, tagged, &p);
 		if (ip + LEAST > end)
 			return ASK;
 	}

@@ -28,14 +28,6 @@ struct {
 	__type(value, struct sum_buffer);
 } sum_buffers SEC(".maps");
 
-static __always_inline __u32 sum_fold(__u64 sum)
-{
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
-}
-
 /* The sum of `length` bytes from `offset` on, 16 bits in the order of the packet, not inverted; -1:
  * the packet is shorter. */
 __noinline int sum_packet(struct xdp_md *ctx, __u32 offset, __u32 length)
@@ -66,15 +58,10 @@ __noinline int sum_packet(struct xdp_md *ctx, __u32 offset, __u32 length)
 	return sum_fold((__u32)sum);
 }
 
-/* The sum of the pseudo-header, not folded. */
+/* Not folded. */
 static __always_inline __u64 pseudo_of(const struct packet *pkt)
 {
-	__u64 sum = (__u64)pkt->src[0] + pkt->dst[0];
-
-	if (pkt->family == 6)
-		sum += (__u64)pkt->src[1] + pkt->src[2] + pkt->src[3] + pkt->dst[1] + pkt->dst[2] +
-		       pkt->dst[3];
-	return sum + bpf_htons(pkt->end - pkt->l4_offset) + bpf_htons(pkt->proto);
+	return pseudo_sum(pkt->family, pkt->src, pkt->dst, pkt->end - pkt->l4_offset, pkt->proto);
 }
 
 /* Does the checksum hold the sum of the pseudo-header only, whose completion a local sender leaves

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/policy/words.h"
 
-#define IP4_BYTES 20u
-#define IP6_BYTES 40u
-#define UDP_BYTES 8u
 #define USUAL_MTU 1500u
 
 // A failed question is not an answer: the known next hop stays. That this kernel has no such
@@ -100,15 +98,6 @@ static bool usable(const struct nexthops_source *source, const struct nexthop *h
 	return !hop->local && !(source->mode == SERVICE_DR && hop->gateway.family);
 }
 
-static uint32_t outer_bytes(uint8_t mode, uint8_t family)
-{
-	unsigned does = service_mode_does(mode);
-
-	if (!(does & MODE_TUNNEL))
-		return 0;
-	return (family == 4 ? IP4_BYTES : IP6_BYTES) + (does & MODE_UDP ? UDP_BYTES : 0);
-}
-
 // Packets of the usual size, in their tunnel: if they do not fit, each sender gets an ICMP error.
 static char *check_room(const struct nexthops_source *source, const struct nexthop *hop,
 			uint8_t family, const char *name)
@@ -133,13 +122,15 @@ static char *check_hop(const struct nexthops_source *source, const struct nextho
 		       uint8_t family, const char *name)
 {
 	addr_text gateway;
+	choice_text modes;
 
 	if (hop->local)
 		return mem_printf("%s is this host: write 'backend here'", name);
 	if (source->mode == SERVICE_DR && hop->gateway.family)
 		return mem_printf(
-			"%s is reached through gateway %s: mode dr needs a backend on the same link, ipip and gue do not",
-			name, addr_format(&hop->gateway, gateway));
+			"%s is reached through gateway %s: mode dr needs a backend on the same link; mode %s does not",
+			name, addr_format(&hop->gateway, gateway),
+			choice_modes_that(MODE_TUNNEL, MODE_LATER, modes));
 	return check_room(source, hop, family, name);
 }
 

@@ -52,12 +52,12 @@ static uint32_t sum_words(const uint8_t *packet, size_t length)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-static void write_tunnel(uint8_t *at, const struct backend *to, struct outer o, bool gue)
+static void write_tunnel(uint8_t *at, const struct backend *to, struct outer o, uint32_t mode)
 {
 	if (to->family == 4)
-		write_tunnel4(at, to, o, gue);
+		write_tunnel4(at, to, o, mode);
 	else
-		write_tunnel6(at, to, o, gue);
+		write_tunnel6(at, to, o, mode);
 }
 
 uint8_t *wrap_packet(const struct backend *to, uint32_t mode, uint64_t hash, uint8_t *packet,
@@ -70,14 +70,14 @@ uint8_t *wrap_packet(const struct backend *to, uint32_t mode, uint64_t hash, uin
 		.hash = hash, .length = (uint32_t)length, .proto = outer_proto(family, mode)};
 	uint8_t head[LINK_BYTES];
 
-	if (mode != SERVICE_DR && mode != SERVICE_IPIP && mode != SERVICE_GUE)
+	if (service_mode_does(mode) & MODE_LATER)
 		return NULL;
 	o.tos = family == 4 ? hop_less4((void *)packet) : hop_less6((void *)packet);
 	o.inner = sum_words(packet, length);
 	// Written elsewhere: it may write more than a header without a tag has.
 	write_link(head, to, to->vlan, carried == 4 ? ETH_P_IP : ETH_P_IPV6);
 	memcpy(link, head, link_bytes(to->vlan));
-	if (mode != SERVICE_DR)
-		write_tunnel(packet - outer, to, o, mode == SERVICE_GUE);
+	if (outer)
+		write_tunnel(packet - outer, to, o, mode);
 	return link;
 }
