@@ -379,7 +379,7 @@ void blocking_warn_overruled(const struct blocking *r, const struct store *b)
 		return;
 	vec_each (&r->targets.items.items, item)
 		for (uint8_t kind = OVERLAY_ALLOW_FROM; kind < OVERLAY_KINDS; kind += 2) {
-			const struct record *allow;
+			const struct reference *allow;
 			const struct owner *h;
 			addr_text text;
 			size_t n = 0;
@@ -405,7 +405,7 @@ static uint64_t stays_until(const struct blocking *r, const struct store *b)
 		return r->intent.until_s;
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
 		uint64_t latest = r->intent.until_s;
-		const struct record *record;
+		const struct reference *record;
 		size_t n = 0;
 
 		if (!(r->intent.kinds & 1u << kind))
@@ -454,16 +454,16 @@ void blocking_add_change(struct text *line, const struct blocking *r)
 }
 
 // Returns the group of the origin that the host is in now; NULL: none.
-static const struct record *group_of(const struct blocking *r, const struct store *b,
-				     const struct item *item)
+static const struct reference *group_of(const struct blocking *r, const struct store *b,
+					const struct item *item)
 {
 	for (uint8_t kind = 0; !item->name && kind < OVERLAY_KINDS; kind++) {
 		size_t n = 0;
-		const struct record *record = records_find(&b->records, &item->prefix, kind, &n);
+		const struct reference *record = records_find(&b->records, &item->prefix, kind, &n);
 
 		for (size_t k = 0; k < n; k++) {
 			const char *origin = b->records.owners.at[record[k].owner].origin;
-			const struct record *group =
+			const struct reference *group =
 				records_group_of(&b->records, &b->records.list, &record[k]);
 
 			if (group && !strcmp(origin, r->intent.origin))
@@ -475,13 +475,13 @@ static const struct record *group_of(const struct blocking *r, const struct stor
 
 // Collects the groups in the order of the records, without duplicates.
 struct groups {
-	const struct record **at;
+	const struct reference **at;
 	size_t n, cap;
 };
 
 static int compare_groups(const void *a, const void *b)
 {
-	const struct record *const *x = a, *const *y = b;
+	const struct reference *const *x = a, *const *y = b;
 
 	return *x < *y ? -1 : *x > *y;
 }
@@ -491,7 +491,7 @@ static void collect_groups(const struct blocking *r, const struct store *b, stru
 	size_t kept = 0;
 
 	vec_each (&r->targets.items.items, item) {
-		const struct record *group = group_of(r, b, item);
+		const struct reference *group = group_of(r, b, item);
 
 		if (group)
 			vec_push(ret, group);

@@ -12,10 +12,10 @@
 // The first entry or rule that decides every packet from, or to, the address.
 struct address_side {
 	bool to;
-	const struct record *overlay; // NULL: the overlay does not decide
-	size_t rule;                  // n_rules: no rule decides
-	size_t reached;               // rules before this one are tried
-	size_t before;                // number of rules that decide only some packets
+	const struct reference *overlay; // NULL: the overlay does not decide
+	size_t rule;                     // n_rules: no rule decides
+	size_t reached;                  // rules before this one are tried
+	size_t before;                   // number of rules that decide only some packets
 };
 
 struct address_view {
@@ -40,9 +40,9 @@ static bool is_allow(uint8_t kind)
 // ---- the verdict --------------------------------------------------------------------------------
 
 // Allow beats block.
-static const struct record *overlay_of(const struct address_view *v, bool to)
+static const struct reference *overlay_of(const struct address_view *v, bool to)
 {
-	const struct record *allow =
+	const struct reference *allow =
 		explain_overlay(v->e, &v->target, to ? OVERLAY_ALLOW_TO : OVERLAY_ALLOW_FROM);
 
 	return allow ? allow
@@ -211,7 +211,7 @@ static void show_where(const struct address_view *v)
 
 // ---- other entries, sets and rules --------------------------------------------------------------
 
-static void show_record(void *ctx, const struct record *record)
+static void show_record(void *ctx, const struct reference *record)
 {
 	struct address_view *v = ctx;
 	struct out *o = v->ctx->out;

@@ -9,7 +9,7 @@
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/test_program.h"
 
-void explain_show_record(struct text *t, const struct store *s, const struct record *record)
+void explain_show_record(struct text *t, const struct store *s, const struct reference *record)
 {
 	const struct owner *owner = &s->records.owners.at[record->owner];
 	struct overlay_entry found;
@@ -41,7 +41,7 @@ void explain_show_record(struct text *t, const struct store *s, const struct rec
 				  clock_ms_since(&s->clock, entry->seen) / 1000 * 1000, text));
 }
 
-void explain_set_record(struct out *o, const struct store *s, const struct record *record)
+void explain_set_record(struct out *o, const struct store *s, const struct reference *record)
 {
 	const struct owner *owner = &s->records.owners.at[record->owner];
 	addr_text prefix;

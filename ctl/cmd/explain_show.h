@@ -11,7 +11,7 @@
 #include "ctl/datapath/test_program.h"
 
 // "overlay block 203.0.113.0/24 from, by root 02:13, 55m left, 18,204 packets, last 2s ago".
-void explain_show_record(struct text *t, const struct store *s, const struct record *record);
+void explain_show_record(struct text *t, const struct store *s, const struct reference *record);
 // 'rule "feeds" edge.weir:6'; 'rule 5' (counted from 1) where the record is missing.
 void explain_show_rule(struct text *t, const struct explain *e, size_t rule);
 // "default drop, edge.weir:21"; of the interface with this index in e->c.
@@ -19,7 +19,7 @@ void explain_show_default(struct text *t, const struct explain *e, uint32_t ifac
 // Adds the keys of a rule to the open JSON object.
 void explain_set_rule(struct out *o, const struct explain *e, size_t rule);
 // Adds the keys of an overlay record.
-void explain_set_record(struct out *o, const struct store *s, const struct record *record);
+void explain_set_record(struct out *o, const struct store *s, const struct reference *record);
 // Warns if the names of the rules are not known, or if a bypass or an expired trial passes all
 // packets.
 void explain_warn(struct context *ctx, const struct explain *e);

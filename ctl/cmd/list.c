@@ -82,7 +82,7 @@ static void show_owners(struct listing *l, const struct entry *entry)
 		out_set_time(o, "since", owner->since_s);
 		out_set_time(o, "until", reference->until_s);
 		out_set_bool(o, "volatile", owner->fleeting);
-		if (!prefix_is_host(&entry->prefix))
+		if (!prefix_is_host(&entry->kernel.prefix))
 			show_hosts(l, &who, reference);
 		out_end(o);
 	}
@@ -116,15 +116,16 @@ static void show_row(struct listing *l, const struct entry *entry)
 	num_text age;
 
 	out_row(o);
-	out_cell(o, "address", "ADDRESS", prefix_format(&entry->prefix, address));
-	out_cell(o, "kind", "KIND", kind_key(entry->kind));
-	out_tint(o, strcmp(kind_verb(entry->kind), "block") ? OUT_GREEN : OUT_RED);
-	out_cell_u64(o, "packets", "PACKETS", entry->packets);
-	out_cell_u64(o, "bytes", "BYTES", entry->bytes);
+	out_cell(o, "address", "ADDRESS", prefix_format(&entry->kernel.prefix, address));
+	out_cell(o, "kind", "KIND", kind_key(entry->kernel.kind));
+	out_tint(o, strcmp(kind_verb(entry->kernel.kind), "block") ? OUT_GREEN : OUT_RED);
+	out_cell_u64(o, "packets", "PACKETS", entry->kernel.hits.packets);
+	out_cell_u64(o, "bytes", "BYTES", entry->kernel.hits.bytes);
 	out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s(l->store, entry) * 1000, age),
 		    age_s(l->store, entry));
-	if (entry->seen)
-		out_set_u64(o, "last_seen_s", clock_ms_since(&l->store->clock, entry->seen) / 1000);
+	if (entry->kernel.seen)
+		out_set_u64(o, "last_seen_s",
+			    clock_ms_since(&l->store->clock, entry->kernel.seen) / 1000);
 	show_left(l, entry);
 	show_owners(l, entry);
 }
@@ -145,10 +146,10 @@ static void print_plain(const struct listing *l, const struct entry *entry)
 	uint64_t left = show_left_s(&l->store->clock, entry->until_s);
 	addr_text address;
 
-	printf("%s", prefix_format(&entry->prefix, address));
+	printf("%s", prefix_format(&entry->kernel.prefix, address));
 	if (entry->until_s != RECORD_NEVER)
 		printf(" for %llus", (unsigned long long)(left ? left : 1));
-	if (!strcmp(kind_side(entry->kind), "to"))
+	if (!strcmp(kind_side(entry->kernel.kind), "to"))
 		printf(" to");
 	if (owner->note[0])
 		print_note(owner->note);
@@ -160,9 +161,9 @@ static int show(struct listing *l, const struct entry *entry, struct err *err)
 	int code;
 
 	l->n++;
-	if (l->plain && !l->wide && items_wide_problem(&entry->prefix)) {
+	if (l->plain && !l->wide && items_wide_problem(&entry->kernel.prefix)) {
 		if (!l->omitted++)
-			prefix_format(&entry->prefix, l->first_omitted);
+			prefix_format(&entry->kernel.prefix, l->first_omitted);
 		return 0;
 	}
 	if (l->plain) {

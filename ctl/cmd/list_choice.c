@@ -14,12 +14,12 @@
 // Numbers that are smaller for an earlier entry.
 static uint64_t by_packets(const struct entry *entry)
 {
-	return UINT64_MAX - entry->packets;
+	return UINT64_MAX - entry->kernel.hits.packets;
 }
 
 static uint64_t by_bytes(const struct entry *entry)
 {
-	return UINT64_MAX - entry->bytes;
+	return UINT64_MAX - entry->kernel.hits.bytes;
 }
 
 static uint64_t by_age(const struct entry *entry)
@@ -158,8 +158,9 @@ static bool is_named(const struct list_choice *c, const struct choice_what *what
 		     const struct entry *entry)
 {
 	for (size_t i = what->first; i < what->end; i++)
-		if (c->names.at[i] ? has_owner(c, entry, c->names.at[i])
-				   : prefix_overlaps(&c->items.items.at[i].prefix, &entry->prefix))
+		if (c->names.at[i]
+			    ? has_owner(c, entry, c->names.at[i])
+			    : prefix_overlaps(&c->items.items.at[i].prefix, &entry->kernel.prefix))
 			return true;
 	return false;
 }

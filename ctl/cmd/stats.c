@@ -85,14 +85,14 @@ static void add(struct sum *sum, const struct entry *entry, size_t number)
 		return;
 	sum->last = number;
 	sum->entries++;
-	sum->packets += entry->packets;
-	sum->bytes += entry->bytes;
+	sum->packets += entry->kernel.hits.packets;
+	sum->bytes += entry->kernel.hits.bytes;
 }
 
 static void add_entry(struct sums *origins, struct sums *lists, const struct entry *entry,
 		      size_t number)
 {
-	const char *verb = kind_verb(entry->kind);
+	const char *verb = kind_verb(entry->kernel.kind);
 
 	vec_each (&entry->references, reference) {
 		const struct owner *owner = reference->owner;

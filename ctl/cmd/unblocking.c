@@ -107,7 +107,7 @@ static void collect_held(const struct unblocking *r, const struct store *b, cons
 static bool owns_prefix(const struct unblocking *r, const struct store *b, const struct prefix *p)
 {
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
-		const struct record *record;
+		const struct reference *record;
 		size_t n = 0;
 
 		if (!(r->intent.kinds & 1u << kind) ||
@@ -141,12 +141,12 @@ static void collect(const struct unblocking *r, const struct store *b, struct me
 struct cover {
 	const struct unblocking *request;
 	const struct store *store;
-	const struct record *record;
+	const struct reference *record;
 	const struct owner *owner;
 	bool same_origin;
 };
 
-static void see_record(void *ctx, const struct record *record)
+static void see_record(void *ctx, const struct reference *record)
 {
 	struct cover *c = ctx;
 	const struct owner *h = &c->store->records.owners.at[record->owner];
@@ -198,8 +198,7 @@ static void keep_cover(struct unblocking *r, const struct store *b, const struct
 		return;
 	vec_push(&r->left, ((struct unblocking_left){
 				   .meant = meant->prefix,
-				   .prefix = c.record->prefix,
-				   .kind = c.record->kind,
+				   .by = *c.record,
 				   .owner = copy_owner(c.owner),
 				   .failure = disappoints(r, meant, &c),
 			   }));
@@ -303,7 +302,7 @@ static void add_way(struct text *way, const struct unblocking *r, const struct u
 	if (l->owner.list[0])
 		text_addf(way, " --sync %s", l->owner.list);
 	text_addf(way, " %s removes it",
-		  l->owner.name[0] ? l->owner.name : prefix_format(&l->prefix, wide));
+		  l->owner.name[0] ? l->owner.name : prefix_format(&l->by.prefix, wide));
 	if (!allow)
 		text_addf(way, "; weir allow %s allows it", target);
 }
@@ -317,8 +316,8 @@ static void add_stays(struct text *t, const struct unblocking *r, const struct u
 
 	show_owner(&who, &l->owner);
 	text_addf(t, "%s stays %s: %s %s, by %s%s%s", target,
-		  r->intent.allow ? "allowed" : "blocked", kind_text(l->kind),
-		  prefix_format(&l->prefix, wide), l->owner.by[0] ? l->owner.by : "?",
+		  r->intent.allow ? "allowed" : "blocked", kind_text(l->by.kind),
+		  prefix_format(&l->by.prefix, wide), l->owner.by[0] ? l->owner.by : "?",
 		  who.len ? ", " : "", text_get(&who));
 }
 
@@ -347,8 +346,8 @@ static void set_stays(struct out *o, const struct unblocking_left *l)
 
 	out_row(o);
 	out_cell(o, "address", NULL, prefix_format(&l->meant, text));
-	out_cell(o, "kind", NULL, kind_key(l->kind));
-	out_cell(o, "prefix", NULL, prefix_format(&l->prefix, text));
+	out_cell(o, "kind", NULL, kind_key(l->by.kind));
+	out_cell(o, "prefix", NULL, prefix_format(&l->by.prefix, text));
 	out_cell(o, "by", NULL, l->owner.by);
 	out_cell(o, "origin", NULL, l->owner.origin);
 	out_cell(o, "list", NULL, l->owner.list);

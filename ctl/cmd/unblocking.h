@@ -15,10 +15,10 @@ enum scope {
 	SCOPE_EVERYBODY, // --all
 };
 
-// A prefix that was meant to be free, and the entry that still covers it.
+// A prefix that was meant to be free, and the reference that still covers it.
 struct unblocking_left {
-	struct prefix meant, prefix;
-	uint8_t kind;
+	struct prefix meant;
+	struct reference by;
 	struct owner owner; // copies of its strings
 	bool failure;       // the user expects otherwise
 };

@@ -152,11 +152,10 @@ static void begin_entry(struct entries *e)
 	if (e->owners_n > OWNERS_KEPT)
 		forget_owners(e);
 	entry->at = e->next;
-	entry->prefix = store_ref_prefix(first);
-	entry->kind = first->kind;
+	entry->kernel =
+		(struct overlay_entry){.prefix = store_ref_prefix(first), .kind = first->kind};
 	entry->until_s = 0;
 	entry->since_s = UINT64_MAX;
-	entry->packets = entry->bytes = entry->seen = 0;
 	entry->references.n = 0;
 }
 
@@ -179,7 +178,7 @@ static bool read_entry(struct entries *e)
 	bool wanted;
 
 	begin_entry(e);
-	wanted = !e->wanted || e->wanted(e->wanted_ctx, &entry->prefix, entry->kind);
+	wanted = !e->wanted || e->wanted(e->wanted_ctx, &entry->kernel.prefix, entry->kernel.kind);
 	for (; e->next < s->n && same_entry(&s->refs[e->next], first); e->next++)
 		if (wanted && !is_hidden(e, &s->refs[e->next]))
 			add_reference(e, &s->refs[e->next]);
@@ -251,7 +250,7 @@ static const struct overlay_entry *find_counter(struct entries *e)
 	while (e->counted < e->counters.n) {
 		const struct overlay_entry *c = &e->counters.at[e->counted++];
 
-		if (c->kind == e->entry.kind && !prefix_compare(&c->prefix, &e->entry.prefix))
+		if (!overlay_compare(c, &e->entry.kernel))
 			return c;
 	}
 	return NULL;
@@ -270,8 +269,6 @@ int entries_count(struct entries *e, struct err *err)
 	}
 	if (!counter || counter->until <= e->store->clock.jiffies)
 		return 0;
-	e->entry.packets = counter->hits.packets;
-	e->entry.bytes = counter->hits.bytes;
-	e->entry.seen = counter->seen;
+	e->entry.kernel = *counter;
 	return 0;
 }

@@ -13,12 +13,9 @@ struct entry_reference {
 };
 
 struct entry {
-	struct prefix prefix;
-	uint8_t kind;     // enum overlay_kind
-	uint64_t until_s; // the latest of its references
-	uint64_t since_s; // the earliest of their owners
-	uint64_t packets, bytes;
-	uint64_t seen;                          // jiffies64 of the last packet; 0: none
+	struct overlay_entry kernel;            // its counters are set by entries_count
+	uint64_t until_s;                       // the latest of its references
+	uint64_t since_s;                       // the earliest of their owners
 	VEC(struct entry_reference) references; // by origin, list, name
 	size_t at;                              // where entries_at finds it again
 };

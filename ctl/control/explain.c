@@ -458,11 +458,11 @@ static struct explain_ends read_ends(const uint8_t *frame, size_t length)
 
 struct explain_search {
 	uint8_t kind;
-	const struct record *found;
+	const struct reference *found;
 };
 
 // They come widest first.
-static void see(void *ctx, const struct record *record)
+static void see(void *ctx, const struct reference *record)
 {
 	struct explain_search *s = ctx;
 
@@ -470,7 +470,8 @@ static void see(void *ctx, const struct record *record)
 		s->found = record;
 }
 
-const struct record *explain_overlay(const struct explain *e, const struct prefix *p, uint8_t kind)
+const struct reference *explain_overlay(const struct explain *e, const struct prefix *p,
+					uint8_t kind)
 {
 	struct explain_search s = {.kind = kind};
 
@@ -494,11 +495,11 @@ static int load_overlay(const struct explain *e, const struct explain_ends *ends
 }
 
 // The datapath knows the kind (for allow: from before to), the store the owner.
-static const struct record *find_overlay(const struct explain *e, const struct explain_answer *a)
+static const struct reference *find_overlay(const struct explain *e, const struct explain_answer *a)
 {
 	struct prefix from = prefix_of(&a->ends.from, (uint8_t)addr_bits(&a->ends.from));
 	struct prefix to = prefix_of(&a->ends.to, (uint8_t)addr_bits(&a->ends.to));
-	const struct record *found;
+	const struct reference *found;
 
 	if (!a->ends.from.family)
 		return NULL;

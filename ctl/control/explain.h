@@ -65,7 +65,7 @@ struct explain_ends {
 struct explain_answer {
 	struct test_result result;
 	struct explain_ends ends;
-	const struct record
+	const struct reference
 		*overlay; // that decided, until the next question; NULL: none, or unknown
 	bool supposed;    // not asked about the live state
 };
@@ -82,4 +82,5 @@ int explain_iface(const struct explain *e, const char *name, uint32_t *ret, stru
 
 // The overlay record that decides among all of one kind that cover p: the longest. NULL: none. The
 // caller has loaded them (store_load_covering).
-const struct record *explain_overlay(const struct explain *e, const struct prefix *p, uint8_t kind);
+const struct reference *explain_overlay(const struct explain *e, const struct prefix *p,
+					uint8_t kind);

@@ -43,12 +43,12 @@ static const char *enter_line(void *ctx, const struct journal_line *line, size_t
 
 	switch (line->what) {
 	case JOURNAL_OWNER:
-		return journal_index_owner(r->index, line->number, r->base + at, len, &line->owner);
+		return journal_index_owner(r->index, line->reference.owner, r->base + at, len,
+					   &line->owner);
 	case JOURNAL_ADD:
-		return journal_index_add(r->index, &line->prefix, line->kind, line->number,
-					 line->until_s);
+		return journal_index_add(r->index, &line->reference);
 	case JOURNAL_REMOVE:
-		return journal_index_drop(r->index, &line->prefix, line->kind, line->number);
+		return journal_index_drop(r->index, &line->reference);
 	}
 	return "unknown line";
 }
@@ -489,10 +489,9 @@ char *journal_print_snapshot(struct journal_file *j, size_t *ret_len, struct err
 	}
 	order = journal_order(x);
 	for (size_t r = 0; r < order.n; r++) {
-		const struct journal_ref *ref = &x->refs[order.at[r]];
-		struct prefix prefix = journal_ref_prefix(ref);
+		struct reference reference = journal_ref_reference(&x->refs[order.at[r]]);
 
-		journal_print_add(&p.lines, &prefix, ref->kind, numbers[ref->owner], ref->until_s);
+		journal_print_add(&p.lines, &reference, numbers[reference.owner]);
 		journal_print_lines(&p);
 	}
 	return journal_print_end(&p, journal_index_epoch(x), journal_index_clock(x), ret_len);

@@ -310,6 +310,16 @@ struct prefix journal_ref_prefix(const struct journal_ref *r)
 	return p;
 }
 
+struct reference journal_ref_reference(const struct journal_ref *r)
+{
+	return (struct reference){
+		.prefix = journal_ref_prefix(r),
+		.kind = r->kind,
+		.owner = r->owner,
+		.until_s = r->until_s,
+	};
+}
+
 static bool is_of(const struct journal_ref *r, const struct prefix *p)
 {
 	return r->family == p->addr.family && r->len == p->len &&
@@ -420,78 +430,75 @@ static uint32_t new_ref(struct journal_index *x)
 	return x->head->refs_used++;
 }
 
-static uint32_t find_ref(const struct journal_index *x, const struct prefix *p, uint8_t kind,
-			 uint32_t owner)
+static uint32_t find_ref(const struct journal_index *x, const struct reference *r)
 {
-	uint32_t ref = journal_index_first(x, p);
+	uint32_t ref = journal_index_first(x, &r->prefix);
 
-	while (ref != JOURNAL_NONE && (x->refs[ref].kind != kind || x->refs[ref].owner != owner))
-		ref = journal_index_next(x, p, ref);
+	while (ref != JOURNAL_NONE &&
+	       (x->refs[ref].kind != r->kind || x->refs[ref].owner != r->owner))
+		ref = journal_index_next(x, &r->prefix, ref);
 	return ref;
 }
 
-static uint32_t make_ref(struct journal_index *x, const struct prefix *p, uint8_t kind,
-			 uint32_t owner)
+static uint32_t make_ref(struct journal_index *x, const struct reference *r)
 {
+	const struct prefix *p = &r->prefix;
 	uint32_t ref = new_ref(x); // may move the buckets
 	uint32_t *bucket = bucket_of(x, p);
 
 	x->refs[ref] = (struct journal_ref){
-		.owner = owner,
+		.owner = r->owner,
 		.next = *bucket,
 		.family = p->addr.family,
 		.len = p->len,
-		.kind = kind,
+		.kind = r->kind,
 	};
 	memcpy(x->refs[ref].bytes, p->addr.bytes, sizeof(x->refs[ref].bytes));
 	*bucket = ref;
 	x->head->refs_n++;
 	++*length_of(x, p->addr.family, p->len);
-	claim(x, owner);
+	claim(x, r->owner);
 	return ref;
 }
 
-static const char *set_ref(struct journal_index *x, const struct prefix *p, uint8_t kind,
-			   uint32_t owner, uint64_t until_s, bool staged)
+static const char *set_ref(struct journal_index *x, const struct reference *r, bool staged)
 {
 	uint32_t ref;
 
-	if (owner >= x->head->owners_n)
+	if (r->owner >= x->head->owners_n)
 		return "unknown holder of the entry";
-	ref = find_ref(x, p, kind, owner);
+	ref = find_ref(x, r);
 	if (ref == JOURNAL_NONE)
-		ref = make_ref(x, p, kind, owner);
-	x->refs[ref].until_s = until_s;
+		ref = make_ref(x, r);
+	x->refs[ref].until_s = r->until_s;
 	x->refs[ref].staged = staged;
 	return NULL;
 }
 
-const char *journal_index_add(struct journal_index *x, const struct prefix *p, uint8_t kind,
-			      uint32_t owner, uint64_t until_s)
+const char *journal_index_add(struct journal_index *x, const struct reference *r)
 {
-	return set_ref(x, p, kind, owner, until_s, false);
+	return set_ref(x, r, false);
 }
 
-const char *journal_index_stage(struct journal_index *x, const struct prefix *p, uint8_t kind,
-				uint32_t owner, uint64_t until_s)
+const char *journal_index_stage(struct journal_index *x, const struct reference *r)
 {
-	return set_ref(x, p, kind, owner, until_s, true);
+	return set_ref(x, r, true);
 }
 
-const char *journal_index_drop(struct journal_index *x, const struct prefix *p, uint8_t kind,
-			       uint32_t owner)
+const char *journal_index_drop(struct journal_index *x, const struct reference *what)
 {
 	struct journal_index_head *h = x->head;
 
-	for (uint32_t *at = bucket_of(x, p); *at != JOURNAL_NONE; at = &x->refs[*at].next) {
+	for (uint32_t *at = bucket_of(x, &what->prefix); *at != JOURNAL_NONE;
+	     at = &x->refs[*at].next) {
 		struct journal_ref *r = &x->refs[*at];
 		uint32_t ref = *at;
 
-		if (!is_of(r, p) || r->kind != kind || r->owner != owner)
+		if (!is_of(r, &what->prefix) || r->kind != what->kind || r->owner != what->owner)
 			continue;
 		*at = r->next;
 		--*length_of(x, r->family, r->len);
-		disclaim(x, owner);
+		disclaim(x, what->owner);
 		*r = (struct journal_ref){.next = h->free};
 		h->free = ref;
 		h->refs_n--;

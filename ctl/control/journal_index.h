@@ -83,13 +83,11 @@ void journal_index_set(struct journal_index *x, uint64_t epoch, const struct rec
 // below.
 const char *journal_index_owner(struct journal_index *x, uint32_t number, size_t at, size_t bytes,
 				const struct owner *owner);
-const char *journal_index_add(struct journal_index *x, const struct prefix *p, uint8_t kind,
-			      uint32_t owner, uint64_t until_s);
+// The owner of a reference is its number, here and below.
+const char *journal_index_add(struct journal_index *x, const struct reference *r);
 // The same in a copy, for a reference that differs from the journal.
-const char *journal_index_stage(struct journal_index *x, const struct prefix *p, uint8_t kind,
-				uint32_t owner, uint64_t until_s);
-const char *journal_index_drop(struct journal_index *x, const struct prefix *p, uint8_t kind,
-			       uint32_t owner);
+const char *journal_index_stage(struct journal_index *x, const struct reference *r);
+const char *journal_index_drop(struct journal_index *x, const struct reference *r);
 
 uint64_t journal_index_epoch(const struct journal_index *x);
 const struct records_clock *journal_index_clock(const struct journal_index *x);
@@ -108,6 +106,7 @@ uint32_t journal_index_next(const struct journal_index *x, const struct prefix *
 // Does any reference have a prefix of this family and length?
 bool journal_index_has_length(const struct journal_index *x, uint8_t family, uint8_t len);
 struct prefix journal_ref_prefix(const struct journal_ref *r);
+struct reference journal_ref_reference(const struct journal_ref *r);
 // Returns a hash of list and name: different ones rarely have equal numbers.
 uint64_t journal_who(const char *list, const char *name);
 

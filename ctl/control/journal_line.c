@@ -71,29 +71,28 @@ void journal_print_owner(struct text *t, uint32_t number, const struct owner *ow
 	text_addc(t, '\n');
 }
 
-static void print_reference(struct text *t, const struct prefix *p, uint8_t kind, uint32_t owner)
+static void print_reference(struct text *t, const struct reference *r, uint32_t number)
 {
 	addr_text prefix;
 
-	text_add(t, kind_names[kind]);
-	text_add(t, prefix_format(p, prefix));
-	text_addf(t, " by %" PRIu32, owner);
+	text_add(t, kind_names[r->kind]);
+	text_add(t, prefix_format(&r->prefix, prefix));
+	text_addf(t, " by %" PRIu32, number);
 }
 
-void journal_print_add(struct text *t, const struct prefix *p, uint8_t kind, uint32_t owner,
-		       uint64_t until_s)
+void journal_print_add(struct text *t, const struct reference *r, uint32_t number)
 {
-	print_reference(t, p, kind, owner);
-	if (until_s == RECORD_NEVER)
+	print_reference(t, r, number);
+	if (r->until_s == RECORD_NEVER)
 		text_add(t, " until never\n");
 	else
-		text_addf(t, " until %" PRIu64 "\n", until_s);
+		text_addf(t, " until %" PRIu64 "\n", r->until_s);
 }
 
-void journal_print_remove(struct text *t, const struct prefix *p, uint8_t kind, uint32_t owner)
+void journal_print_remove(struct text *t, const struct reference *r, uint32_t number)
 {
 	text_add(t, "remove ");
-	print_reference(t, p, kind, owner);
+	print_reference(t, r, number);
 	text_addc(t, '\n');
 }
 
@@ -223,7 +222,7 @@ static const char *parse_owner(struct line_rest *in, char *spare, struct journal
 	ret->what = JOURNAL_OWNER;
 	if (!spare || !take_u64(in, JOURNAL_OWNERS_MAX, &number))
 		return "unexpected holder";
-	ret->number = (uint32_t)number;
+	ret->reference.owner = (uint32_t)number;
 	if (!take(in, " since ") || !take_u64(in, UINT64_MAX, &h->since_s))
 		return "the holder's time is not a number";
 	h->fleeting = take(in, " fleeting");
@@ -282,17 +281,18 @@ static bool take_until(struct line_rest *in, uint64_t *ret)
 
 static const char *parse_reference(struct line_rest *in, struct journal_line *ret)
 {
+	struct reference *r = &ret->reference;
 	uint64_t number;
 
 	ret->what = take(in, "remove ") ? JOURNAL_REMOVE : JOURNAL_ADD;
-	if (!take_kind(in, &ret->kind))
+	if (!take_kind(in, &r->kind))
 		return "unknown first word of the line";
-	if (!take_prefix(in, &ret->prefix))
+	if (!take_prefix(in, &r->prefix))
 		return "missing address of the entry";
 	if (!take(in, " by ") || !take_u64(in, JOURNAL_OWNERS_MAX, &number))
 		return "unknown holder of the entry";
-	ret->number = (uint32_t)number;
-	if (ret->what == JOURNAL_ADD && (!take(in, " until ") || !take_until(in, &ret->until_s)))
+	r->owner = (uint32_t)number;
+	if (ret->what == JOURNAL_ADD && (!take(in, " until ") || !take_until(in, &r->until_s)))
 		return "the entry's end is neither a number nor 'never'";
 	return in->at == in->end ? NULL : "unexpected text after the entry";
 }

@@ -24,11 +24,8 @@ struct journal_line {
 		JOURNAL_ADD,
 		JOURNAL_REMOVE,
 	} what;
-	uint32_t number;      // number of the owner
-	struct owner owner;   // only JOURNAL_OWNER; its strings are in the caller's `spare`
-	struct prefix prefix; // only the other kinds
-	uint8_t kind;
-	uint64_t until_s; // only JOURNAL_ADD
+	struct reference reference; // only its owner: JOURNAL_OWNER; no end: JOURNAL_REMOVE
+	struct owner owner;         // only JOURNAL_OWNER; its strings are in the caller's `spare`
 };
 
 // Parses a line without its newline. spare has room for `len` bytes, or is NULL where owners are
@@ -36,9 +33,9 @@ struct journal_line {
 const char *journal_line_parse(const char *line, size_t len, char *spare, struct journal_line *ret);
 
 void journal_print_owner(struct text *t, uint32_t number, const struct owner *owner);
-void journal_print_add(struct text *t, const struct prefix *p, uint8_t kind, uint32_t owner,
-		       uint64_t until_s);
-void journal_print_remove(struct text *t, const struct prefix *p, uint8_t kind, uint32_t owner);
+// Prints a reference whose owner has this number in the journal.
+void journal_print_add(struct text *t, const struct reference *r, uint32_t number);
+void journal_print_remove(struct text *t, const struct reference *r, uint32_t number);
 
 // Prints the clock in the head of a frame: " wall 1790000400 up 86400 boot 8f0c2b6e-…"; nothing if
 // the clock is not known.

@@ -71,7 +71,7 @@ static uint64_t head_of(const struct prefix *p)
 	return be64toh(head);
 }
 
-int record_compare(const struct records *r, const struct record *a, const struct record *b)
+int record_compare(const struct records *r, const struct reference *a, const struct reference *b)
 {
 	uint64_t head_a = head_of(&a->prefix), head_b = head_of(&b->prefix);
 	int order;
@@ -88,17 +88,17 @@ int record_compare(const struct records *r, const struct record *a, const struct
 
 // A part of an array of records.
 struct run {
-	const struct record *at, *end;
+	const struct reference *at, *end;
 };
 
-static struct run run_of(const struct record *at, size_t n)
+static struct run run_of(const struct reference *at, size_t n)
 {
 	return (struct run){at, n ? at + n : at}; // an empty array may be NULL
 }
 
 // Merges two sorted runs; of equal records, those in a are first.
-static struct record *merge_runs(const struct records *r, struct run a, struct run b,
-				 struct record *to)
+static struct reference *merge_runs(const struct records *r, struct run a, struct run b,
+				    struct reference *to)
 {
 	while (a.at < a.end && b.at < b.end)
 		*to++ = record_compare(r, a.at, b.at) <= 0 ? *a.at++ : *b.at++;
@@ -109,7 +109,7 @@ static struct record *merge_runs(const struct records *r, struct run a, struct r
 	return to;
 }
 
-static bool is_sorted(const struct records *r, const struct record *at, size_t n)
+static bool is_sorted(const struct records *r, const struct reference *at, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
 		if (record_compare(r, &at[i - 1], &at[i]) > 0)
@@ -118,20 +118,20 @@ static bool is_sorted(const struct records *r, const struct record *at, size_t n
 }
 
 // A bottom-up merge sort: stable, so that the last of repeated references is the newest.
-static void sort(const struct records *r, struct record **list, size_t n)
+static void sort(const struct records *r, struct reference **list, size_t n)
 {
-	CLEANUP_FREE struct record *spare = NULL;
+	CLEANUP_FREE struct reference *spare = NULL;
 
 	if (is_sorted(r, *list, n))
 		return;
 	spare = mem_realloc(NULL, n, sizeof(*spare));
 	for (size_t width = 1; width < n; width *= 2) {
-		struct record *sorted = spare, *to = spare;
+		struct reference *sorted = spare, *to = spare;
 
 		for (size_t i = 0; i < n; i += 2 * width) {
-			const struct record *begin = *list + i, *end = *list + n;
-			const struct record *middle = n - i > width ? begin + width : end;
-			const struct record *stop = n - i > 2 * width ? begin + 2 * width : end;
+			const struct reference *begin = *list + i, *end = *list + n;
+			const struct reference *middle = n - i > width ? begin + width : end;
+			const struct reference *stop = n - i > 2 * width ? begin + 2 * width : end;
 
 			to = merge_runs(r, (struct run){begin, middle}, (struct run){middle, stop},
 					to);
@@ -149,7 +149,7 @@ static bool takes_over(const struct owner *fresh, const struct owner *old)
 	return fresh->note[0] || fresh->group != old->group;
 }
 
-static void repeat(const struct records *r, struct record *record, const struct record *fresh)
+static void repeat(const struct records *r, struct reference *record, const struct reference *fresh)
 {
 	if (records_is_group(r, record) && !records_is_group(r, fresh)) {
 		*record = *fresh; // the user blocks the net: the group no longer ends it
@@ -162,19 +162,15 @@ static void repeat(const struct records *r, struct record *record, const struct 
 }
 
 // Returns the references as records, sorted, without duplicates.
-static struct record *sorted_references(const struct records *r, const struct reference *references,
-					size_t n, size_t *ret_n)
+static struct reference *sorted_references(const struct records *r,
+					   const struct reference *references, size_t n,
+					   size_t *ret_n)
 {
-	struct record *list = mem_realloc(NULL, n, sizeof(*list));
+	struct reference *list = mem_realloc(NULL, n, sizeof(*list));
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++)
-		list[i] = (struct record){
-			.prefix = references[i].prefix,
-			.kind = references[i].kind,
-			.owner = references[i].owner,
-			.until_s = references[i].until_s,
-		};
+	if (n)
+		memcpy(list, references, n * sizeof(*list));
 	sort(r, &list, n);
 	for (size_t i = 0; i < n; i++) {
 		if (kept && !record_compare(r, &list[kept - 1], &list[i]))
@@ -203,7 +199,7 @@ static struct own own_of(const struct records *r, const struct owner *who, unsig
 	return (struct own){.records = r, .who = who, .kinds = kinds, .last = UINT32_MAX};
 }
 
-static bool owns(struct own *own, const struct record *record)
+static bool owns(struct own *own, const struct reference *record)
 {
 	if (!own || !(own->kinds >> record->kind & 1))
 		return false;
@@ -218,7 +214,7 @@ static bool owns(struct own *own, const struct record *record)
 }
 
 // Repeats an existing reference; an exact one gets the new expiry, even an earlier one.
-static void update(const struct records *r, struct record *record, const struct record *fresh,
+static void update(const struct records *r, struct reference *record, const struct reference *fresh,
 		   bool exact, struct records_change *change)
 {
 	uint64_t was = record->until_s;
@@ -258,7 +254,7 @@ static struct records_change merge(struct records *r, struct run fresh, struct o
 	struct records_change sum = {0};
 	struct run old = run_of(r->list.at, r->list.n);
 	size_t room = r->list.n + (size_t)(fresh.end - fresh.at), n = 0;
-	struct record *list = mem_realloc(NULL, room, sizeof(*list));
+	struct reference *list = mem_realloc(NULL, room, sizeof(*list));
 
 	while (old.at < old.end || fresh.at < fresh.end) {
 		int order = next_of(r, old, fresh);
@@ -283,11 +279,11 @@ static struct records_change merge(struct records *r, struct run fresh, struct o
 	return sum;
 }
 
-void records_load(const struct records *r, struct record_list *list, const struct record *more,
+void records_load(const struct records *r, struct record_list *list, const struct reference *more,
 		  size_t n)
 {
 	struct record_list merged = {.cap = list->n + n, .n = list->n + n};
-	CLEANUP_FREE struct record *sorted = mem_realloc(NULL, n, sizeof(*sorted));
+	CLEANUP_FREE struct reference *sorted = mem_realloc(NULL, n, sizeof(*sorted));
 
 	if (!n)
 		return;
@@ -303,7 +299,7 @@ void records_add(struct records *r, const struct reference *references, size_t n
 		 struct records_change *ret)
 {
 	size_t n_fresh;
-	CLEANUP_FREE struct record *fresh = sorted_references(r, references, n, &n_fresh);
+	CLEANUP_FREE struct reference *fresh = sorted_references(r, references, n, &n_fresh);
 
 	*ret = merge(r, run_of(fresh, n_fresh), NULL);
 }
@@ -312,7 +308,7 @@ void records_replace(struct records *r, const struct owner *who, unsigned kinds,
 		     const struct reference *references, size_t n, struct records_change *ret)
 {
 	size_t n_fresh;
-	CLEANUP_FREE struct record *fresh = sorted_references(r, references, n, &n_fresh);
+	CLEANUP_FREE struct reference *fresh = sorted_references(r, references, n, &n_fresh);
 	struct own own = own_of(r, who, kinds);
 
 	*ret = merge(r, run_of(fresh, n_fresh), &own);
@@ -323,7 +319,7 @@ void records_replace_owners(struct records *r, const bool *owned,
 			    struct records_change *changes)
 {
 	size_t n_fresh;
-	CLEANUP_FREE struct record *fresh = sorted_references(r, references, n, &n_fresh);
+	CLEANUP_FREE struct reference *fresh = sorted_references(r, references, n, &n_fresh);
 	struct own own = {.records = r, .kinds = UINT_MAX, .owned = owned, .changes = changes};
 
 	merge(r, run_of(fresh, n_fresh), &own);
@@ -349,7 +345,7 @@ static size_t lower_bound(const struct records *r, size_t from, const struct pre
 
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;
-		const struct record *record = &r->list.at[middle];
+		const struct reference *record = &r->list.at[middle];
 		int order = prefix_compare(&record->prefix, p);
 
 		if (order < 0 || (!order && record->kind < kind))
@@ -386,7 +382,7 @@ void records_remove_origin(struct records *r, const char *origin, unsigned kinds
 	CLEANUP_FREE bool *marked = mem_zalloc(r->list.n, sizeof(bool));
 
 	for (size_t i = 0; i < r->list.n; i++) {
-		const struct record *record = &r->list.at[i];
+		const struct reference *record = &r->list.at[i];
 
 		marked[i] = kinds >> record->kind & 1 &&
 			    (!origin || !strcmp(r->owners.at[record->owner].origin, origin));
@@ -395,35 +391,31 @@ void records_remove_origin(struct records *r, const char *origin, unsigned kinds
 }
 
 void records_entries(const struct records *r, const struct record_list *list,
-		     struct records_entries *ret)
+		     struct record_list *ret)
 {
-	struct records_entries entries = {
+	struct record_list entries = {
 		.at = mem_realloc(NULL, list->n, sizeof(*entries.at)),
 		.cap = list->n,
 	};
 
 	vec_each (list, record) {
-		struct records_entry *last = entries.n ? vec_last(&entries) : NULL;
+		struct reference *last = entries.n ? vec_last(&entries) : NULL;
 
 		if (records_group_of(r, list, record))
 			continue;
 		if (last && last->kind == record->kind &&
 		    !prefix_compare(&last->prefix, &record->prefix)) {
 			if (record->until_s > last->until_s)
-				last->until_s = record->until_s;
+				*last = *record;
 			continue;
 		}
-		entries.at[entries.n++] = (struct records_entry){
-			.prefix = record->prefix,
-			.kind = record->kind,
-			.until_s = record->until_s,
-		};
+		entries.at[entries.n++] = *record;
 	}
 	*ret = entries;
 }
 
-const struct record *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
-				  size_t *ret_n)
+const struct reference *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
+				     size_t *ret_n)
 {
 	size_t first = lower_bound(r, 0, p, kind), end = first;
 
@@ -436,7 +428,7 @@ const struct record *records_find(const struct records *r, const struct prefix *
 // The prefixes that contain p are in the records in order of their length, so each search begins
 // where the previous one ended.
 void records_covering(const struct records *r, const struct prefix *p,
-		      void (*visit)(void *ctx, const struct record *record), void *ctx)
+		      void (*visit)(void *ctx, const struct reference *record), void *ctx)
 {
 	size_t at = 0;
 

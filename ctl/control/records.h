@@ -31,10 +31,11 @@ struct owner {
 	uint32_t group;   // --group (records_group.h); 0: none
 };
 
-struct record {
+// The wish of an owner for an entry.
+struct reference {
 	struct prefix prefix;
 	uint8_t kind;     // enum overlay_kind
-	uint32_t owner;   // index into records.owners
+	uint32_t owner;   // index into records.owners; in lines of the journal its number there
 	uint64_t until_s; // wall clock, RECORD_NEVER
 };
 
@@ -48,7 +49,7 @@ struct records_clock {
 };
 
 struct record_list {
-	struct record *at;
+	struct reference *at;
 	size_t n, cap;
 };
 
@@ -62,29 +63,21 @@ void records_free(struct records *r);
 #define CLEANUP_RECORDS CLEANUP(records_free)
 
 // Order: prefix_compare, kind, origin, list, name.
-int record_compare(const struct records *r, const struct record *a, const struct record *b);
+int record_compare(const struct records *r, const struct reference *a, const struct reference *b);
 
 // Adds an owner (copies its strings) and returns its index.
 uint32_t records_owner(struct records *r, const struct owner *h);
-
-// The references of one command are passed together, so that 100,000 references cost a sort and a
-// merge, not 100,000 searches.
-struct reference {
-	struct prefix prefix;
-	uint8_t kind;
-	uint64_t until_s;
-	uint32_t owner;
-};
 
 struct records_change {
 	size_t added, extended, unchanged; // distinct references
 	size_t shortened, removed;         // by records_replace only
 };
 
-// Adds references (any order, repetitions allowed). An existing reference gets the later expiry
-// and, if the new owner has a note or another group, the new owner. A reference that survives
-// reboots remains so if it is repeated as a fleeting one, and a fleeting reference becomes
-// permanent if it is repeated as a permanent one. *ret is overwritten.
+// Adds references (any order, repetitions allowed). The references of one command are passed
+// together, so that 100,000 references cost a sort and a merge, not 100,000 searches. An existing
+// reference gets the later expiry and, if the new owner has a note or another group, the new owner.
+// A reference that survives reboots remains so if it is repeated as a fleeting one, and a fleeting
+// reference becomes permanent if it is repeated as a permanent one. *ret is overwritten.
 void records_add(struct records *r, const struct reference *references, size_t n,
 		 struct records_change *ret);
 // Replaces the references of this origin, list and name by these, expiries included (for --sync and
@@ -117,28 +110,19 @@ int64_t records_clock_set_by(const struct records_clock *then, const struct reco
 uint64_t records_shifted(uint64_t wall_s, int64_t by_s);
 // Merges further records into the list, whose prefixes the list does not have yet. Their owners
 // belong to r.
-void records_load(const struct records *r, struct record_list *list, const struct record *more,
+void records_load(const struct records *r, struct record_list *list, const struct reference *more,
 		  size_t n);
 
-// The entries that the kernel should have: for each prefix and kind the latest expiry, in the order
-// of the records. *ret is overwritten; the caller frees ret->at.
-struct records_entry {
-	struct prefix prefix;
-	uint8_t kind;
-	uint64_t until_s;
-};
-struct records_entries {
-	struct records_entry *at;
-	size_t n, cap;
-};
-// Computes the entries of a list of records of r; members of a group are left out.
+// Computes the entries that the kernel should have for a list of records of r: of each prefix and
+// kind the reference with the latest expiry, in the order of the records; members of a group are
+// left out. *ret is overwritten; the caller frees ret->at.
 void records_entries(const struct records *r, const struct record_list *list,
-		     struct records_entries *ret);
+		     struct record_list *ret);
 
 // Returns the first record of exactly this prefix and kind, and how many such records follow each
 // other; NULL if there are no records.
-const struct record *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
-				  size_t *ret_n);
+const struct reference *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
+				     size_t *ret_n);
 // Calls visit for every record whose prefix contains p, widest first; not for members of a group.
 void records_covering(const struct records *r, const struct prefix *p,
-		      void (*visit)(void *ctx, const struct record *record), void *ctx);
+		      void (*visit)(void *ctx, const struct reference *record), void *ctx);

@@ -22,12 +22,12 @@ static bool is_plain(const struct owner *o)
 	return !o->list[0] && !o->name[0];
 }
 
-bool records_is_member(const struct records *r, const struct record *record)
+bool records_is_member(const struct records *r, const struct reference *record)
 {
 	return r->owners.at[record->owner].group && prefix_is_host(&record->prefix);
 }
 
-bool records_is_group(const struct records *r, const struct record *record)
+bool records_is_group(const struct records *r, const struct reference *record)
 {
 	return r->owners.at[record->owner].group && !prefix_is_host(&record->prefix);
 }
@@ -53,13 +53,14 @@ static bool is_in(const struct record_list *list, size_t i, const struct prefix 
 	return i < list->n && prefix_contains(net, &list->at[i].prefix);
 }
 
-static bool same_origin(const struct records *r, const struct record *a, const struct record *b)
+static bool same_origin(const struct records *r, const struct reference *a,
+			const struct reference *b)
 {
 	return !strcmp(r->owners.at[a->owner].origin, r->owners.at[b->owner].origin);
 }
 
-const struct record *records_group_of(const struct records *r, const struct record_list *list,
-				      const struct record *member)
+const struct reference *records_group_of(const struct records *r, const struct record_list *list,
+					 const struct reference *member)
 {
 	struct prefix net;
 
@@ -73,15 +74,15 @@ const struct record *records_group_of(const struct records *r, const struct reco
 	return NULL;
 }
 
-static bool has_member(const struct records *r, const struct record *group,
-		       const struct record *record)
+static bool has_member(const struct records *r, const struct reference *group,
+		       const struct reference *record)
 {
 	return record->kind == group->kind && records_is_member(r, record) &&
 	       same_origin(r, record, group);
 }
 
 size_t records_group_size(const struct records *r, const struct record_list *list,
-			  const struct record *group)
+			  const struct reference *group)
 {
 	size_t n = 0;
 
@@ -93,7 +94,7 @@ size_t records_group_size(const struct records *r, const struct record_list *lis
 void records_mark_members(const struct records *r, bool *marked)
 {
 	for (size_t g = 0; g < r->list.n; g++) {
-		const struct record *group = &r->list.at[g];
+		const struct reference *group = &r->list.at[g];
 
 		if (!marked[g] || !records_is_group(r, group))
 			continue;
@@ -128,7 +129,7 @@ static struct claim *claim_of(struct claims *claims, const struct owner *o, uint
 	return vec_last(claims);
 }
 
-static void add_member(const struct records *r, struct claim *c, const struct record *record)
+static void add_member(const struct records *r, struct claim *c, const struct reference *record)
 {
 	const struct owner *o = &r->owners.at[record->owner];
 
@@ -148,7 +149,7 @@ static void find_claims(const struct records *r, const struct prefix *net, struc
 			bool *ret_allowed)
 {
 	for (size_t i = first_in(&r->list, net); is_in(&r->list, i, net); i++) {
-		const struct record *record = &r->list.at[i];
+		const struct reference *record = &r->list.at[i];
 		const struct owner *o = &r->owners.at[record->owner];
 
 		if (is_allow(record->kind))
@@ -193,7 +194,7 @@ struct regrouping {
 static void settle(struct records *r, struct regrouping *g, const struct prefix *net,
 		   const struct claim *c, bool wanted)
 {
-	struct record *record = c->record == UINT32_MAX ? NULL : &r->list.at[c->record];
+	struct reference *record = c->record == UINT32_MAX ? NULL : &r->list.at[c->record];
 
 	if (wanted && record) {
 		record->owner = owner_of(r, c);

@@ -17,15 +17,15 @@
 // Returns the /24 or /64 that contains or equals the prefix; false: the prefix is wider.
 bool records_net(const struct prefix *p, struct prefix *ret);
 // Is the record a member, a group?
-bool records_is_member(const struct records *r, const struct record *record);
-bool records_is_group(const struct records *r, const struct record *record);
+bool records_is_member(const struct records *r, const struct reference *record);
+bool records_is_group(const struct records *r, const struct reference *record);
 // Returns the group in the list (of records of r) that has this member; NULL: the record is no
 // member, or has no group.
-const struct record *records_group_of(const struct records *r, const struct record_list *list,
-				      const struct record *member);
+const struct reference *records_group_of(const struct records *r, const struct record_list *list,
+					 const struct reference *member);
 // Counts the members of the group in the list.
 size_t records_group_size(const struct records *r, const struct record_list *list,
-			  const struct record *group);
+			  const struct reference *group);
 
 // May a group of this prefix be formed?
 typedef bool records_may(const void *ctx, const struct prefix *net);

@@ -101,7 +101,7 @@ struct refresh_listing {
 	struct refresh *names;
 	VEC(uint32_t)
 	owners; // by number: 0 not met, 1 not wanted, else the index in names->held + 2
-	VEC(struct record) found;
+	VEC(struct reference) found;
 };
 
 static void listing_free(struct refresh_listing *l)
@@ -163,10 +163,10 @@ static int take_reference(struct refresh_listing *l, const struct store_ref *ref
 	if (!*owner && (code = take_owner(l, ref->owner, owner, err)))
 		return code;
 	if (*owner > 1)
-		vec_push(&l->found, ((struct record){.prefix = store_ref_prefix(ref),
-						     .kind = ref->kind,
-						     .owner = *owner - 2,
-						     .until_s = ref->until_s}));
+		vec_push(&l->found, ((struct reference){.prefix = store_ref_prefix(ref),
+							.kind = ref->kind,
+							.owner = *owner - 2,
+							.until_s = ref->until_s}));
 	return 0;
 }
 

@@ -27,7 +27,7 @@ struct group {
 	struct reference_list fresh;
 };
 
-static const struct record *own_record(const struct group *g, size_t n)
+static const struct reference *own_record(const struct group *g, size_t n)
 {
 	return &g->records->list.at[g->own[n]];
 }
@@ -49,7 +49,7 @@ static void add(struct group *g, const struct prefix *p, uint8_t kind, uint64_t 
 static void find_ends(struct group *g)
 {
 	for (size_t n = 0; n < g->n; n++) {
-		const struct record *r = own_record(g, n);
+		const struct reference *r = own_record(g, n);
 
 		if (r->until_s > g->until[r->kind])
 			g->until[r->kind] = r->until_s;
@@ -101,7 +101,7 @@ static bool has(const struct usable *u, const struct prefix *p)
 }
 
 // A family whose query failed has no answer, and its addresses do not change.
-static bool is_unknown(const struct dns_answer *answer, const struct record *r)
+static bool is_unknown(const struct dns_answer *answer, const struct reference *r)
 {
 	return r->prefix.addr.family == 4 ? answer->v4_failed : answer->v6_failed;
 }
@@ -116,18 +116,18 @@ static uint64_t grace_of(const struct dns_answer *answer)
 // Sorts the addresses that leave last to the front: these are kept.
 static int compare_ends(const void *a, const void *b)
 {
-	const struct record *x = a, *y = b;
+	const struct reference *x = a, *y = b;
 
 	return x->until_s < y->until_s ? 1 : -(x->until_s > y->until_s);
 }
 
 static void add_leaving(struct group *g, uint8_t kind, const struct usable *u)
 {
-	CLEANUP_VEC VEC(struct record) leaving = {0};
+	CLEANUP_VEC VEC(struct reference) leaving = {0};
 	uint64_t end = g->now_s + grace_of(g->wish->answer);
 
 	for (size_t n = 0; n < g->n; n++) {
-		struct record r = *own_record(g, n);
+		struct reference r = *own_record(g, n);
 
 		if (r.kind != kind || has(u, &r.prefix))
 			continue;

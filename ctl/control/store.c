@@ -85,13 +85,6 @@ static int recover_file(const struct instance *i, const char *path, struct err *
 	return 0;
 }
 
-int store_recover(const struct instance *i, struct err *err)
-{
-	CLEANUP_FREE char *path = path_of(i->name);
-
-	return recover_file(i, path, err);
-}
-
 // ---- journal and maps compared ------------------------------------------------------------------
 
 static int compare_entry(const struct prefix *p, uint8_t kind, const struct overlay_entry *entry)
@@ -101,7 +94,7 @@ static int compare_entry(const struct prefix *p, uint8_t kind, const struct over
 	return order ? order : (int)kind - (int)entry->kind;
 }
 
-static bool has_entry(const struct overlay_entries *entries, const struct record *record)
+static bool has_entry(const struct overlay_entries *entries, const struct reference *record)
 {
 	size_t from = 0, to = entries->n;
 
@@ -127,7 +120,7 @@ static void drop_lost(struct store *b, const struct overlay_entries *entries)
 	size_t kept = 0;
 
 	vec_each (&b->records.list, record) {
-		const struct record *group =
+		const struct reference *group =
 			records_group_of(&b->records, &b->records.list, record);
 
 		lost[kept++] = !has_entry(entries, group ? group : record);
@@ -157,7 +150,7 @@ static uint64_t end_by(struct record_list *list, size_t *r, const struct overlay
 
 	for (; *r < list->n && !compare_entry(&list->at[*r].prefix, list->at[*r].kind, entry);
 	     ++*r) {
-		struct record *record = &list->at[*r];
+		struct reference *record = &list->at[*r];
 
 		if (record->until_s > until_s && record->until_s - until_s > DRIFT_S)
 			record->until_s = until_s;
@@ -464,7 +457,7 @@ static int load_expired(struct store *b, bool all, struct err *err)
 
 static int stage(struct store *b, struct overlay_plan *ret, struct err *err)
 {
-	CLEANUP_FREE struct overlay_want *want = NULL;
+	CLEANUP_FREE struct overlay_entry *want = NULL;
 	size_t n;
 
 	if (!b->agree) {

@@ -171,11 +171,9 @@ int store_gather(struct store *b, struct err *err);
 // of its own that succeeds or fails as a whole.
 int store_begin(struct store *b, struct err *err);
 
-// Completes or discards what a killed command has left in the state folder. The caller holds the
-// lock.
-int store_recover(const struct instance *i, struct err *err);
-// Does the same before an instance is removed, writes a snapshot of the journal, and leaves no
-// index. A snapshot that cannot be written is no failure: the journal has the same content.
+// Before an instance is removed: completes or discards what a killed command has left in the state
+// folder, writes a snapshot of the journal, and leaves no index. A snapshot that cannot be written
+// is no failure: the journal has the same content. The caller holds the lock.
 int store_part(const struct instance *i, struct err *err);
 
 // Loads the records in the file of a removed instance for a fresh one, without expired and fleeting

@@ -27,27 +27,25 @@ static uint32_t number_of(struct store_diff *d, uint32_t owner)
 }
 
 // Prints the lines of the journal for one changed reference.
-static void print_difference(void *ctx, const struct record *old, const struct record *new)
+static void print_difference(void *ctx, const struct reference *old, const struct reference *new)
 {
 	struct store_diff *d = ctx;
 
 	if (old && (!new || old->owner != new->owner))
-		journal_print_remove(&d->changes, &old->prefix, old->kind,
-				     number_of(d, old->owner));
+		journal_print_remove(&d->changes, old, number_of(d, old->owner));
 	if (new)
-		journal_print_add(&d->changes, &new->prefix, new->kind, number_of(d, new->owner),
-				  new->until_s);
+		journal_print_add(&d->changes, new, number_of(d, new->owner));
 }
 
-static bool same_record(const struct record *a, const struct record *b)
+static bool same_record(const struct reference *a, const struct reference *b)
 {
 	return a->owner == b->owner && a->until_s == b->until_s;
 }
 
 void store_each_difference(const struct store *b, store_difference *visit, void *ctx)
 {
-	const struct record *old = b->before.at, *new = b->records.list.at;
-	const struct record *old_end = old + b->before.n, *new_end = new + b->records.list.n;
+	const struct reference *old = b->before.at, *new = b->records.list.at;
+	const struct reference *old_end = old + b->before.n, *new_end = new + b->records.list.n;
 
 	while (old < old_end || new < new_end) {
 		int order = old == old_end   ? 1
@@ -113,8 +111,7 @@ char *store_print_all(struct store *b, uint64_t epoch, size_t *ret_len)
 		journal_print_lines(&p);
 	}
 	vec_each (&r->list, record) {
-		journal_print_add(&p.lines, &record->prefix, record->kind, numbers[record->owner],
-				  record->until_s);
+		journal_print_add(&p.lines, record, numbers[record->owner]);
 		journal_print_lines(&p);
 	}
 	return journal_print_end(&p, epoch, &r->clock, ret_len);
@@ -122,43 +119,37 @@ char *store_print_all(struct store *b, uint64_t epoch, size_t *ret_len)
 
 // ---- entries ------------------------------------------------------------------------------------
 
-static void entries_free(struct records_entries *e)
+static struct record_list entries_of(const struct store *b, const struct record_list *list)
 {
-	free(e->at);
-}
-#define CLEANUP_ENTRIES CLEANUP(entries_free)
-
-static struct records_entries entries_of(const struct store *b, const struct record_list *list)
-{
-	struct records_entries entries = {0};
+	struct record_list entries = {0};
 
 	records_entries(&b->records, list, &entries);
 	return entries;
 }
 
-static struct overlay_want want_of(const struct store *b, const struct records_entry *e, bool ends)
+static struct overlay_entry want_of(const struct store *b, const struct reference *e, bool ends)
 {
-	return (struct overlay_want){
+	return (struct overlay_entry){
 		.prefix = e->prefix,
 		.kind = e->kind,
 		.until = ends ? 0 : clock_to_jiffies(&b->clock, e->until_s),
 	};
 }
 
-static int compare_entries(const struct records_entry *a, const struct records_entry *b)
+static int compare_entries(const struct reference *a, const struct reference *b)
 {
 	int order = prefix_compare(&a->prefix, &b->prefix);
 
 	return order ? order : (int)a->kind - (int)b->kind;
 }
 
-struct overlay_want *store_changed_entries(const struct store *b, size_t *ret_n)
+struct overlay_entry *store_changed_entries(const struct store *b, size_t *ret_n)
 {
-	CLEANUP_ENTRIES struct records_entries before = entries_of(b, &b->before);
-	CLEANUP_ENTRIES struct records_entries after = entries_of(b, &b->records.list);
-	struct overlay_want *change = mem_zalloc(before.n + after.n, sizeof(*change));
-	const struct records_entry *old = before.at, *old_end = old + before.n;
-	const struct records_entry *new = after.at, *new_end = new + after.n;
+	CLEANUP_VEC struct record_list before = entries_of(b, &b->before);
+	CLEANUP_VEC struct record_list after = entries_of(b, &b->records.list);
+	struct overlay_entry *change = mem_zalloc(before.n + after.n, sizeof(*change));
+	const struct reference *old = before.at, *old_end = old + before.n;
+	const struct reference *new = after.at, *new_end = new + after.n;
 	size_t n = 0;
 
 	while (old < old_end || new < new_end) {
@@ -175,10 +166,10 @@ struct overlay_want *store_changed_entries(const struct store *b, size_t *ret_n)
 	return change;
 }
 
-struct overlay_want *store_wanted_entries(const struct store *b, size_t *ret_n)
+struct overlay_entry *store_wanted_entries(const struct store *b, size_t *ret_n)
 {
-	CLEANUP_ENTRIES struct records_entries entries = entries_of(b, &b->records.list);
-	struct overlay_want *want = mem_zalloc(entries.n, sizeof(*want));
+	CLEANUP_VEC struct record_list entries = entries_of(b, &b->records.list);
+	struct overlay_entry *want = mem_zalloc(entries.n, sizeof(*want));
 
 	for (size_t e = 0; e < entries.n; e++)
 		want[e] = want_of(b, &entries.at[e], false);

@@ -45,7 +45,7 @@ static size_t same_prefix(const struct record_list *list, size_t from)
 	return n;
 }
 
-static bool same_records(const struct record *a, const struct record *b, size_t n)
+static bool same_records(const struct reference *a, const struct reference *b, size_t n)
 {
 	for (size_t r = 0; r < n; r++)
 		if (a[r].kind != b[r].kind || a[r].owner != b[r].owner ||
@@ -92,7 +92,7 @@ struct store_since {
 
 static int compare_to_record(const void *prefix, const void *record)
 {
-	return prefix_compare(prefix, &((const struct record *)record)->prefix);
+	return prefix_compare(prefix, &((const struct reference *)record)->prefix);
 }
 
 static bool has_prefix(const struct record_list *list, const struct prefix *p)
@@ -120,10 +120,11 @@ static const char *look_at_line(void *since, const struct journal_line *line, si
 
 	if (line->what == JOURNAL_OWNER)
 		return NULL;
-	if (has_prefix(&s->draft->before, &line->prefix) ||
-	    has_prefix(&s->draft->records.list, &line->prefix))
+	if (has_prefix(&s->draft->before, &line->reference.prefix) ||
+	    has_prefix(&s->draft->records.list, &line->reference.prefix))
 		return "a prefix has changed";
-	return has_who(s->draft, x->owners[line->number].who) ? "the list has changed" : NULL;
+	return has_who(s->draft, x->owners[line->reference.owner].who) ? "the list has changed"
+								       : NULL;
 }
 
 static bool same_file(const struct journal_file *a, const struct journal_file *b)

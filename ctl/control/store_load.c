@@ -119,7 +119,7 @@ static int load_ref(struct store_loading *l, uint32_t ref)
 {
 	struct store *b = l->b;
 	const struct journal_ref *r = &b->journal.index->refs[ref];
-	struct record record = {.prefix = journal_ref_prefix(r), .kind = r->kind};
+	struct reference record = journal_ref_reference(r);
 	int code;
 
 	if (b->loaded.at[ref / 8] >> ref % 8 & 1)
@@ -128,11 +128,9 @@ static int load_ref(struct store_loading *l, uint32_t ref)
 		return code;
 	b->loaded.at[ref / 8] |= (uint8_t)(1 << ref % 8);
 	vec_push(&b->loaded_refs, ref);
-	record.until_s = r->staged ? r->until_s : records_shifted(r->until_s, b->clock_by);
-	if (r->staged)
-		vec_push(&l->staged, record);
-	else
-		vec_push(&l->all, record);
+	if (!r->staged)
+		record.until_s = records_shifted(r->until_s, b->clock_by);
+	vec_push(r->staged ? &l->staged : &l->all, record);
 	return 0;
 }
 

@@ -48,7 +48,7 @@ void store_ends_free(struct store_ends *ends);
 
 // Visits the differences between the loaded records and the present ones, in order. old NULL: a new
 // record; new NULL: a removed one.
-typedef void store_difference(void *ctx, const struct record *old, const struct record *new);
+typedef void store_difference(void *ctx, const struct reference *old, const struct reference *new);
 void store_each_difference(const struct store *b, store_difference *visit, void *ctx);
 // Is there a difference between what was loaded and the records?
 bool store_differs(const struct store *b);
@@ -59,5 +59,5 @@ char *store_print_change(struct store *b, size_t *ret_len);
 char *store_print_all(struct store *b, uint64_t epoch, size_t *ret_len);
 // The entries that differ, for overlay_stage; or all entries that are wanted, for
 // overlay_stage_whole.
-struct overlay_want *store_changed_entries(const struct store *b, size_t *ret_n);
-struct overlay_want *store_wanted_entries(const struct store *b, size_t *ret_n);
+struct overlay_entry *store_changed_entries(const struct store *b, size_t *ret_n);
+struct overlay_entry *store_wanted_entries(const struct store *b, size_t *ret_n);

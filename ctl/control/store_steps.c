@@ -52,16 +52,23 @@ static uint32_t number_in_copy(struct store *b, uint32_t owner)
 	return number;
 }
 
-static void put_aside(void *ctx, const struct record *old, const struct record *new)
+static void change_copy(struct store *b, const struct reference *r,
+			const char *(*change)(struct journal_index *x, const struct reference *r))
+{
+	struct reference numbered = *r;
+
+	numbered.owner = number_in_copy(b, r->owner);
+	change(b->journal.index, &numbered);
+}
+
+static void put_aside(void *ctx, const struct reference *old, const struct reference *new)
 {
 	struct store *b = ctx;
 
 	if (old && (!new || old->owner != new->owner))
-		journal_index_drop(b->journal.index, &old->prefix, old->kind,
-				   number_in_copy(b, old->owner));
+		change_copy(b, old, journal_index_drop);
 	if (new)
-		journal_index_stage(b->journal.index, &new->prefix, new->kind,
-				    number_in_copy(b, new->owner), new->until_s);
+		change_copy(b, new, journal_index_stage);
 }
 
 static void touch(struct store *b, const struct record_list *list)

@@ -32,7 +32,7 @@ static struct overlay_entry entry_of_host(const struct overlay_lines *l,
 	};
 }
 
-static struct overlay_entry entry_of_net(const struct net_raw *raw, uint64_t own)
+static struct overlay_entry entry_of_net(const struct net_element *raw, uint64_t own)
 {
 	return (struct overlay_entry){
 		.prefix = raw->prefix,
@@ -51,7 +51,7 @@ static int visit_host(void *ctx, const struct overlay_lines *l, const struct lin
 	return v->visit(v->ctx, &entry);
 }
 
-static int visit_net(void *ctx, const struct net_raw *raw)
+static int visit_net(void *ctx, const struct net_element *raw)
 {
 	const struct overlay_visit *v = ctx;
 	uint64_t own = net_own(v->instance, &raw->value);
@@ -87,10 +87,7 @@ int overlay_each(const struct instance *i,
 
 static int compare_entries(const void *a, const void *b)
 {
-	const struct overlay_entry *x = a, *y = b;
-	int order = prefix_compare(&x->prefix, &y->prefix);
-
-	return order ? order : (int)x->kind - (int)y->kind;
+	return overlay_compare(a, b);
 }
 
 static void entries_free(struct overlay_entries *entries)
@@ -137,7 +134,7 @@ static int read_host(struct overlay_lines *l, const struct prefix *p, uint8_t ki
 static int read_net(const struct instance *i, const struct prefix *p, uint8_t kind,
 		    struct overlay_entry *ret, struct err *err)
 {
-	struct net_raw raw = {.prefix = *p, .kind = kind};
+	struct net_element raw = {.prefix = *p, .kind = kind};
 	uint64_t own;
 	int code = net_lookup(i, p, kind, &raw.value, err);
 
@@ -290,7 +287,7 @@ struct lines_changes {
 struct overlay_finish {
 	struct overlay_lines *lines[2]; // IPv4, IPv6
 	struct lines_changes hosts[2];
-	struct nets_plan nets[2];
+	struct net_elements nets[2];
 	struct overlay_tally tally[TABLES];
 };
 
@@ -301,7 +298,7 @@ static void finish_free(struct overlay_finish *f)
 	for (size_t six = 0; six < 2; six++) {
 		lines_free(f->lines[six]);
 		vec_free(&f->hosts[six]);
-		nets_plan_free(&f->nets[six]);
+		net_elements_free(&f->nets[six]);
 	}
 	free(f);
 }
@@ -326,7 +323,7 @@ void overlay_plan_free(struct overlay_plan *p)
 	*p = (struct overlay_plan){0};
 }
 
-static int plan_host(struct overlay_finish *f, const struct overlay_want *want,
+static int plan_host(struct overlay_finish *f, const struct overlay_entry *want,
 		     const struct clock *now, struct err *err)
 {
 	size_t six = want->prefix.addr.family == 6;
@@ -343,10 +340,10 @@ static int plan_host(struct overlay_finish *f, const struct overlay_want *want,
 }
 
 static int plan_nets(const struct instance *i, struct overlay_finish *f, enum overlay_table t,
-		     const struct overlay_want *change, size_t n, const struct clock *now,
+		     const struct overlay_entry *change, size_t n, const struct clock *now,
 		     struct err *err)
 {
-	CLEANUP_VEC VEC(struct overlay_want) own = {0};
+	CLEANUP_VEC VEC(struct overlay_entry) own = {0};
 
 	for (size_t c = 0; c < n; c++)
 		if (table_of(&change[c].prefix) == t)
@@ -355,7 +352,7 @@ static int plan_nets(const struct instance *i, struct overlay_finish *f, enum ov
 }
 
 static int plan_all(const struct instance *i, struct overlay_finish *f,
-		    const struct overlay_want *change, size_t n, const struct clock *now,
+		    const struct overlay_entry *change, size_t n, const struct clock *now,
 		    struct err *err)
 {
 	int code;
@@ -479,27 +476,9 @@ static void sum_tallies(const struct overlay_finish *f, struct overlay_plan *pla
 	}
 }
 
-struct want_list {
-	struct overlay_want *at;
-	size_t n, cap;
-};
-
-static void wants_free(struct want_list *wants)
-{
-	vec_free(wants);
-}
-#define CLEANUP_WANT_LIST CLEANUP(wants_free)
-
-static int compare_wants(const struct overlay_want *a, const struct overlay_want *b)
-{
-	int order = prefix_compare(&a->prefix, &b->prefix);
-
-	return order ? order : (int)a->kind - (int)b->kind;
-}
-
 // The change, and the end of all that has expired and is not named: it would fill the room.
-static int add_expired(const struct instance *i, const struct overlay_want *change, size_t n,
-		       const struct clock *now, struct want_list *ret, struct err *err)
+static int add_expired(const struct instance *i, const struct overlay_entry *change, size_t n,
+		       const struct clock *now, struct overlay_entries *ret, struct err *err)
 {
 	CLEANUP_ENTRIES struct overlay_entries have = {0};
 	size_t c = 0;
@@ -508,11 +487,11 @@ static int add_expired(const struct instance *i, const struct overlay_want *chan
 	if (code)
 		return code;
 	vec_each (&have, entry) {
-		struct overlay_want ends = {.prefix = entry->prefix, .kind = entry->kind};
+		struct overlay_entry ends = {.prefix = entry->prefix, .kind = entry->kind};
 
-		for (; c < n && compare_wants(&change[c], &ends) < 0; c++)
+		for (; c < n && overlay_compare(&change[c], &ends) < 0; c++)
 			vec_push(ret, change[c]);
-		if (entry->until <= now->jiffies && (c == n || compare_wants(&change[c], &ends)))
+		if (entry->until <= now->jiffies && (c == n || overlay_compare(&change[c], &ends)))
 			vec_push(ret, ends);
 	}
 	for (; c < n; c++)
@@ -522,11 +501,11 @@ static int add_expired(const struct instance *i, const struct overlay_want *chan
 
 // The plan of a change, or of that change and the end of what has expired. NULL with *ret_code set:
 // refused or failed.
-static int plan_change(const struct instance *i, const struct overlay_want *change, size_t n,
+static int plan_change(const struct instance *i, const struct overlay_entry *change, size_t n,
 		       struct overlay_finish **ret, struct err *err)
 {
 	CLEANUP(finish_cleanup) struct overlay_finish *f = finish_new(i);
-	CLEANUP_WANT_LIST struct want_list more = {0};
+	CLEANUP_ENTRIES struct overlay_entries more = {0};
 	struct clock now;
 	int code = instance_clock(i, &now, err);
 
@@ -545,7 +524,7 @@ static int plan_change(const struct instance *i, const struct overlay_want *chan
 	return 0;
 }
 
-int overlay_stage(const struct instance *i, const struct overlay_want *change, size_t n,
+int overlay_stage(const struct instance *i, const struct overlay_entry *change, size_t n,
 		  struct overlay_plan *ret, struct err *err)
 {
 	CLEANUP(finish_cleanup) struct overlay_finish *f = NULL;
@@ -561,22 +540,22 @@ int overlay_stage(const struct instance *i, const struct overlay_want *change, s
 	return 0;
 }
 
-int overlay_stage_whole(const struct instance *i, const struct overlay_want *want, size_t n,
+int overlay_stage_whole(const struct instance *i, const struct overlay_entry *want, size_t n,
 			struct overlay_plan *ret, struct err *err)
 {
 	CLEANUP_ENTRIES struct overlay_entries have = {0};
-	CLEANUP_WANT_LIST struct want_list change = {0};
+	CLEANUP_ENTRIES struct overlay_entries change = {0};
 	size_t w = 0;
 	int code = overlay_tidy(i, err);
 
 	if (code || (code = overlay_read(i, &have, err)))
 		return code;
 	vec_each (&have, entry) {
-		struct overlay_want ends = {.prefix = entry->prefix, .kind = entry->kind};
+		struct overlay_entry ends = {.prefix = entry->prefix, .kind = entry->kind};
 
-		for (; w < n && compare_wants(&want[w], &ends) < 0; w++)
+		for (; w < n && overlay_compare(&want[w], &ends) < 0; w++)
 			vec_push(&change, want[w]);
-		if (w == n || compare_wants(&want[w], &ends))
+		if (w == n || overlay_compare(&want[w], &ends))
 			vec_push(&change, ends);
 	}
 	for (; w < n; w++)

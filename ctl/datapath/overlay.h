@@ -15,19 +15,6 @@
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/overlay_table.h"
 
-// An entry of one kind that is in the maps.
-struct overlay_entry {
-	struct prefix prefix;
-	uint8_t kind;   // enum overlay_kind
-	uint64_t until; // jiffies64 or OVERLAY_FOREVER; may have expired
-	struct overlay_hits hits;
-	uint64_t seen; // jiffies64 of the last packet; 0: none
-};
-struct overlay_entries {
-	struct overlay_entry *at;
-	size_t n, cap;
-};
-
 // Visits each active entry, and expired ones that are not yet removed, in any order, without
 // holding all in memory. visit returns 0, or a code at which the reading ends. 0, that code, or
 // -errno with err set.
@@ -58,11 +45,11 @@ void overlay_plan_free(struct overlay_plan *p);
 // Writes the change (sorted by prefix_compare, then kind, no duplicates); packets do not see it
 // yet. Other entries do not change. Checks the space first: a map that would overflow is
 // ERR_REFUSED (-ENOSPC) with the limit, and nothing is written. The caller holds the lock.
-int overlay_stage(const struct instance *i, const struct overlay_want *change, size_t n,
+int overlay_stage(const struct instance *i, const struct overlay_entry *change, size_t n,
 		  struct overlay_plan *ret, struct err *err);
 // The same for the difference to `want` (none has until 0), which becomes the whole overlay: for
 // callers that do not know the entries. It reads all entries.
-int overlay_stage_whole(const struct instance *i, const struct overlay_want *want, size_t n,
+int overlay_stage_whole(const struct instance *i, const struct overlay_entry *want, size_t n,
 			struct overlay_plan *ret, struct err *err);
 // Activates all staged changes with one store, then gives them their final form.
 void overlay_commit(const struct instance *i, const struct overlay_plan *plan);

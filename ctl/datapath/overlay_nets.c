@@ -174,62 +174,43 @@ bool overlay_tally(struct overlay_tally *t, uint8_t kind, const struct clock *no
 	return true;
 }
 
-void nets_plan_free(struct nets_plan *plan)
-{
-	vec_free(&plan->changes);
-	vec_free(&plan->dead);
-	vec_free(&plan->expired);
-	vec_free(&plan->added);
-}
-
 struct net_planner {
 	const struct instance *instance;
 	const struct clock *now;
-	struct nets_plan *plan;
+	struct net_elements *plan;
 	struct overlay_tally *tally;
 };
 
 // The future element: its own expiry and the latest of all that contain it, after the commit and,
 // for a new element, before: one that is not yet active must not hide a wider active one.
 struct net_next {
-	struct net_element element;
+	struct overlay_entry want;
 	const struct overlay_net *old; // NULL: it is new
-	uint64_t own, state, until_then;
+	uint64_t state, until_then;
 };
 
 static void plan_net(struct net_planner *s, const struct net_next *n)
 {
-	const struct net_element *e = &n->element;
 	uint64_t have_own = n->old ? net_own(s->instance, n->old) : 0;
 	uint64_t have = n->old ? net_state(s->instance, n->old) : 0, own;
-	bool changes = overlay_tally(s->tally, e->kind, s->now, have_own, n->own, &own);
+	const struct overlay_entry *want = &n->want;
+	bool changes = overlay_tally(s->tally, want->kind, s->now, have_own, want->until, &own);
+	bool same = same_state(s->now, have, n->state);
 
-	if (!n->own && !n->old)
+	if ((!want->until && !n->old) || (want->until && !changes && same))
 		return;
-	if (!n->own && have <= s->now->jiffies) {
-		vec_push(&s->plan->expired, *e);
-		return;
-	}
-	if (!n->own)
-		vec_push(&s->plan->dead, *e);
-	if (!have_own && n->own)
-		vec_push(&s->plan->added, *e);
-	if (!changes && same_state(s->now, have, n->state))
-		return;
-	vec_push(&s->plan->changes,
-		 ((struct net_change){
-			 .prefix = e->prefix,
-			 .kind = e->kind,
-			 .value =
-				 {
-					 .own_next = own,
-					 .next = same_state(s->now, have, n->state) ? have
-										    : n->state,
-					 .now = n->until_then,
-					 .len = e->prefix.len,
-				 },
-			 .old = n->old,
-		 }));
+	vec_push(s->plan, ((struct net_element){
+				  .prefix = want->prefix,
+				  .kind = want->kind,
+				  .old = n->old,
+				  .added = !have_own && want->until,
+				  .dead = !want->until && have > s->now->jiffies,
+				  .expired = !want->until && have <= s->now->jiffies,
+				  .value = {.own_next = own,
+					    .next = same ? have : n->state,
+					    .now = n->until_then,
+					    .len = want->prefix.len},
+			  }));
 }
 
 // ---- a change with nothing inside ---------------------------------------------------------------
@@ -239,7 +220,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static bool is_apart(const struct overlay_near *near, const struct overlay_want *change, size_t n)
+static bool is_apart(const struct overlay_near *near, const struct overlay_entry *change, size_t n)
 {
 	struct prefix around[OVERLAY_KINDS];
 	bool has[OVERLAY_KINDS] = {0};
@@ -258,10 +239,10 @@ static bool is_apart(const struct overlay_near *near, const struct overlay_want 
 	return true;
 }
 
-static int plan_apart(struct net_planner *s, const struct overlay_want *change, struct err *err)
+static int plan_apart(struct net_planner *s, const struct overlay_entry *change, struct err *err)
 {
 	struct overlay_net old, wider;
-	struct net_next next = {.element = {change->prefix, change->kind}, .own = change->until};
+	struct net_next next = {.want = *change};
 	int code = net_lookup(s->instance, &change->prefix, change->kind, &old, err);
 
 	if (code && code != -ENOENT)
@@ -313,46 +294,45 @@ struct overlay_walk {
 };
 
 // raw: the element; want: its change. One may be NULL.
-static void plan_pair(struct net_planner *s, struct overlay_walk *walk, const struct net_raw *raw,
-		      const struct overlay_want *want)
+static void plan_pair(struct net_planner *s, struct overlay_walk *walk,
+		      const struct net_element *raw, const struct overlay_entry *want)
 {
 	const struct prefix *p = want ? &want->prefix : &raw->prefix;
 	uint8_t kind = want ? want->kind : raw->kind;
 	uint64_t have_own = raw ? net_own(s->instance, &raw->value) : 0;
 	struct net_next next = {
-		.element = {*p, kind},
+		.want = {.prefix = *p, .kind = kind, .until = want ? want->until : have_own},
 		.old = raw ? &raw->value : NULL,
-		.own = want ? want->until : have_own,
 		.until_then = cover(&walk->have[kind], p),
 	};
 
-	next.state =
-		next.own ? inherit(&walk->want[kind], p, next.own) : cover(&walk->want[kind], p);
+	next.state = next.want.until ? inherit(&walk->want[kind], p, next.want.until)
+				     : cover(&walk->want[kind], p);
 	if (raw)
 		inherit(&walk->have[kind], p, have_own);
 	plan_net(s, &next);
 }
 
-static int compare(const struct net_raw *raw, const struct overlay_want *want)
+static int compare(const struct net_element *raw, const struct overlay_entry *want)
 {
 	int order = prefix_compare(&raw->prefix, &want->prefix);
 
 	return order ? order : (int)raw->kind - (int)want->kind;
 }
 
-static int plan_walk(struct net_planner *s, enum overlay_table t, const struct overlay_want *change,
-		     size_t n, struct err *err)
+static int plan_walk(struct net_planner *s, enum overlay_table t,
+		     const struct overlay_entry *change, size_t n, struct err *err)
 {
 	CLEANUP_FREE struct overlay_walk *walk = mem_new(struct overlay_walk);
-	CLEANUP_RAWS struct net_raws raws = {0};
+	CLEANUP_NET_ELEMENTS struct net_elements raws = {0};
 	size_t c = 0, r = 0;
 	int code = nets_read(s->instance, t, &raws, err);
 
 	if (code)
 		return code;
 	while (c < n || r < raws.n) {
-		const struct net_raw *raw = r < raws.n ? &raws.at[r] : NULL;
-		const struct overlay_want *want = c < n ? &change[c] : NULL;
+		const struct net_element *raw = r < raws.n ? &raws.at[r] : NULL;
+		const struct overlay_entry *want = c < n ? &change[c] : NULL;
 		int order = !raw ? 1 : !want ? -1 : compare(raw, want);
 
 		r += order <= 0;
@@ -363,7 +343,7 @@ static int plan_walk(struct net_planner *s, enum overlay_table t, const struct o
 }
 
 int nets_plan(const struct instance *i, enum overlay_table t, const struct clock *now,
-	      const struct overlay_want *change, size_t n, struct nets_plan *ret,
+	      const struct overlay_entry *change, size_t n, struct net_elements *ret,
 	      struct overlay_tally *tally, struct err *err)
 {
 	struct net_planner s = {.instance = i, .now = now, .plan = ret, .tally = tally};
@@ -392,15 +372,15 @@ static void delete (const struct instance *i, enum overlay_table t, const struct
 	bpf_map_delete_elem(net_fd(i, t), &key);
 }
 
-static int write_new(const struct instance *i, enum overlay_table t, const struct nets_plan *plan,
-		     uint64_t epoch)
+static int write_new(const struct instance *i, enum overlay_table t,
+		     const struct net_elements *plan, uint64_t epoch)
 {
 	size_t key_size = net_key_size(t);
-	CLEANUP_FREE char *keys = mem_zalloc(plan->changes.n, key_size);
-	CLEANUP_FREE struct overlay_net *values = mem_zalloc(plan->changes.n, sizeof(*values));
+	CLEANUP_FREE char *keys = mem_zalloc(plan->n, key_size);
+	CLEANUP_FREE struct overlay_net *values = mem_zalloc(plan->n, sizeof(*values));
 	uint32_t n = 0;
 
-	vec_each (&plan->changes, change) {
+	vec_each (plan, change) {
 		union net_key key;
 
 		if (change->old)
@@ -415,7 +395,7 @@ static int write_new(const struct instance *i, enum overlay_table t, const struc
 
 // Read just before: the count of a packet between the read and the write is lost.
 static int write_old(const struct instance *i, enum overlay_table t,
-		     const struct net_change *change, uint64_t epoch)
+		     const struct net_element *change, uint64_t epoch)
 {
 	struct overlay_net value;
 	union net_key key;
@@ -432,32 +412,33 @@ static int write_old(const struct instance *i, enum overlay_table t,
 }
 
 static int write_changes(const struct instance *i, enum overlay_table t,
-			 const struct nets_plan *plan, uint64_t epoch)
+			 const struct net_elements *plan, uint64_t epoch)
 {
 	int code = write_new(i, t, plan, epoch);
 
 	if (code)
 		return code;
-	vec_each (&plan->changes, change)
-		if (change->old && (code = write_old(i, t, change, epoch)))
+	vec_each (plan, change)
+		if (change->old && !change->expired && (code = write_old(i, t, change, epoch)))
 			return code;
 	return 0;
 }
 
-int nets_stage(const struct instance *i, enum overlay_table t, const struct nets_plan *plan,
+int nets_stage(const struct instance *i, enum overlay_table t, const struct net_elements *plan,
 	       uint64_t epoch, struct err *err)
 {
 	CLEANUP_MAPPING struct mapping near = {0};
 	int code;
 
-	vec_each (&plan->expired, expired)
-		delete (i, t, expired);
-	if (!plan->changes.n)
+	if (!plan->n)
 		return 0;
 	if ((code = near_open(i, &near, err)))
 		return code;
-	vec_each (&plan->changes, change)
-		near_set(near_of(&near), &change->prefix, change->kind);
+	vec_each (plan, change)
+		if (change->expired)
+			delete (i, t, change);
+		else
+			near_set(near_of(&near), &change->prefix, change->kind);
 	code = write_changes(i, t, plan, epoch);
 	return code ? err_system(err, -code, "cannot write the overlay") : 0;
 }
@@ -469,7 +450,7 @@ struct net_rebuild {
 	struct overlay_near *near;
 };
 
-static int add_near(void *ctx, const struct net_raw *raw)
+static int add_near(void *ctx, const struct net_element *raw)
 {
 	const struct net_rebuild *r = ctx;
 
@@ -502,26 +483,28 @@ static uint32_t entries_of(const struct instance *i, enum overlay_table t)
 	return n;
 }
 
-void nets_settle(const struct instance *i, enum overlay_table t, const struct nets_plan *plan)
+void nets_settle(const struct instance *i, enum overlay_table t, const struct net_elements *plan)
 {
 	CLEANUP_MAPPING struct mapping near = {0};
-	size_t gone = plan->dead.n + plan->expired.n;
-	uint32_t stale;
+	uint32_t gone = 0, stale;
 
-	vec_each (&plan->dead, dead)
-		delete (i, t, dead);
-	if ((!gone && !plan->added.n) || near_open(i, &near, NULL))
+	vec_each (plan, change)
+		if (change->dead)
+			delete (i, t, change);
+	if (!plan->n || near_open(i, &near, NULL))
 		return;
-	vec_each (&plan->added, added)
-		near_add(near_of(&near), &added->prefix, added->kind);
-	vec_each (&plan->dead, dead)
-		near_remove(near_of(&near), &dead->prefix, dead->kind);
-	vec_each (&plan->expired, expired)
-		near_remove(near_of(&near), &expired->prefix, expired->kind);
+	vec_each (plan, change) {
+		if (change->added)
+			near_add(near_of(&near), &change->prefix, change->kind);
+		if (!change->dead && !change->expired)
+			continue;
+		near_remove(near_of(&near), &change->prefix, change->kind);
+		gone++;
+	}
 	if (!gone)
 		return;
 	// Occasionally, so that a removal costs at most twice as much.
-	stale = i->knobs->near_stale + (uint32_t)gone;
+	stale = i->knobs->near_stale + gone;
 	if (stale > entries_of(i, t) && !rebuild_near(i, near_of(&near), t, NULL))
 		stale = 0;
 	__atomic_store_n(&i->knobs->near_stale, stale, __ATOMIC_RELAXED);
@@ -538,7 +521,7 @@ static bool restore(const struct instance *i, struct overlay_net *n)
 	return n->own_now != 0;
 }
 
-static int recover_net(const struct instance *i, enum overlay_table t, struct net_raw *raw)
+static int recover_net(const struct instance *i, enum overlay_table t, struct net_element *raw)
 {
 	bool staged = raw->value.epoch > i->knobs->epoch, lives = restore(i, &raw->value);
 	union net_key key;
@@ -555,7 +538,7 @@ int nets_recover(const struct instance *i, enum overlay_table t, uint32_t ret_n[
 		 struct err *err)
 {
 	CLEANUP_MAPPING struct mapping near = {0};
-	CLEANUP_RAWS struct net_raws raws = {0};
+	CLEANUP_NET_ELEMENTS struct net_elements raws = {0};
 	int code = nets_read(i, t, &raws, err);
 
 	memset(ret_n, 0, OVERLAY_KINDS * sizeof(*ret_n));

@@ -29,34 +29,15 @@ struct overlay_tally {
 bool overlay_tally(struct overlay_tally *t, uint8_t kind, const struct clock *now, uint64_t have,
 		   uint64_t want, uint64_t *ret_until);
 
-struct net_change {
-	struct prefix prefix;
-	uint8_t kind;
-	struct overlay_net value; // set for a new element; for an old one only next, own_next
-	bool old;
-};
-
-struct net_element {
-	struct prefix prefix;
-	uint8_t kind;
-};
-
-struct nets_plan {
-	VEC(struct net_change) changes;
-	VEC(struct net_element) dead;    // to be removed after the commit
-	VEC(struct net_element) expired; // to be removed at once: they have no effect
-	VEC(struct net_element) added;
-};
-void nets_plan_free(struct nets_plan *plan);
-
-// Nothing is written yet. change: only for this table. 0 or -errno with err set.
+// Plans the elements that change, and frees them with net_elements_free. Nothing is written yet.
+// change: only for this table. 0 or -errno with err set.
 int nets_plan(const struct instance *i, enum overlay_table t, const struct clock *now,
-	      const struct overlay_want *change, size_t n, struct nets_plan *ret,
+	      const struct overlay_entry *change, size_t n, struct net_elements *ret,
 	      struct overlay_tally *tally, struct err *err);
-int nets_stage(const struct instance *i, enum overlay_table t, const struct nets_plan *plan,
+int nets_stage(const struct instance *i, enum overlay_table t, const struct net_elements *plan,
 	       uint64_t epoch, struct err *err);
 // After the commit.
-void nets_settle(const struct instance *i, enum overlay_table t, const struct nets_plan *plan);
+void nets_settle(const struct instance *i, enum overlay_table t, const struct net_elements *plan);
 // After a killed command. Counts the entries by kind.
 int nets_recover(const struct instance *i, enum overlay_table t, uint32_t ret_n[OVERLAY_KINDS],
 		 struct err *err);

@@ -31,6 +31,13 @@ static const char *name_of(enum overlay_table t)
 	return t == TABLE_NETS4 ? "nets4" : "nets6";
 }
 
+int overlay_compare(const struct overlay_entry *a, const struct overlay_entry *b)
+{
+	int order = prefix_compare(&a->prefix, &b->prefix);
+
+	return order ? order : (int)a->kind - (int)b->kind;
+}
+
 size_t net_key_size(enum overlay_table t)
 {
 	return t == TABLE_NETS4 ? sizeof(struct overlay_net4_key) : sizeof(struct overlay_net6_key);
@@ -52,9 +59,9 @@ void net_key(const struct prefix *p, uint8_t kind, union net_key *ret)
 	}
 }
 
-static struct net_raw decode(enum overlay_table t, const void *key, const void *value)
+static struct net_element decode(enum overlay_table t, const void *key, const void *value)
 {
-	struct net_raw raw = {0};
+	struct net_element raw = {0};
 	union net_key k;
 
 	memcpy(&k, key, net_key_size(t));
@@ -113,13 +120,13 @@ int net_lookup_wider(const struct instance *i, const struct prefix *p, uint8_t k
 
 static int compare_raw(const void *a, const void *b)
 {
-	const struct net_raw *x = a, *y = b;
+	const struct net_element *x = a, *y = b;
 	int order = prefix_compare(&x->prefix, &y->prefix);
 
 	return order ? order : (int)x->kind - (int)y->kind;
 }
 
-void net_raws_free(struct net_raws *raws)
+void net_elements_free(struct net_elements *raws)
 {
 	vec_free(raws);
 }
@@ -168,7 +175,7 @@ static int batch_read(struct net_batch *b, int fd, enum overlay_table t, void *f
 }
 
 int nets_each(const struct instance *i, enum overlay_table t,
-	      int (*visit)(void *ctx, const struct net_raw *raw), void *ctx, struct err *err)
+	      int (*visit)(void *ctx, const struct net_element *raw), void *ctx, struct err *err)
 {
 	CLEANUP(batch_free) struct net_batch batch = {0};
 	// Where a batch ended: a bucket, or a key.
@@ -186,7 +193,7 @@ int nets_each(const struct instance *i, enum overlay_table t,
 		for (uint32_t r = 0; r < n; r++) {
 			const char *key = (char *)batch.keys + r * net_key_size(t);
 			const char *value = (char *)batch.values + r * sizeof(struct overlay_net);
-			struct net_raw raw = decode(t, key, value);
+			struct net_element raw = decode(t, key, value);
 
 			if ((code = visit(ctx, &raw)))
 				return code;
@@ -195,17 +202,18 @@ int nets_each(const struct instance *i, enum overlay_table t,
 	return 0;
 }
 
-static int keep_raw(void *ctx, const struct net_raw *raw)
+static int keep_raw(void *ctx, const struct net_element *raw)
 {
-	struct net_raws *raws = ctx;
+	struct net_elements *raws = ctx;
 
 	vec_push(raws, *raw);
 	return 0;
 }
 
-int nets_read(const struct instance *i, enum overlay_table t, struct net_raws *ret, struct err *err)
+int nets_read(const struct instance *i, enum overlay_table t, struct net_elements *ret,
+	      struct err *err)
 {
-	CLEANUP_RAWS struct net_raws raws = {0};
+	CLEANUP_NET_ELEMENTS struct net_elements raws = {0};
 	int code = nets_each(i, t, keep_raw, &raws, err);
 
 	if (code)
@@ -213,6 +221,6 @@ int nets_read(const struct instance *i, enum overlay_table t, struct net_raws *r
 	if (raws.n)
 		qsort(raws.at, raws.n, sizeof(*raws.at), compare_raw);
 	*ret = raws;
-	raws = (struct net_raws){0};
+	raws = (struct net_elements){0};
 	return 0;
 }

@@ -2,6 +2,7 @@
 // The tables of the overlay, and the two maps of prefixes among them by one interface.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,12 +30,20 @@ static inline uint8_t table_family(enum overlay_table t)
 	return t == TABLE_HOSTS4 || t == TABLE_NETS4 ? 4 : 6;
 }
 
-// An entry that is to become active, or to end.
-struct overlay_want {
+// An entry of one kind: as it is in the maps, or as a change wants it, without counters.
+struct overlay_entry {
 	struct prefix prefix;
-	uint8_t kind;
-	uint64_t until; // jiffies64 or OVERLAY_FOREVER; 0: the entry ends
+	uint8_t kind;   // enum overlay_kind
+	uint64_t until; // jiffies64 or OVERLAY_FOREVER; may have expired. A change: 0 ends it
+	struct overlay_hits hits;
+	uint64_t seen; // jiffies64 of the last packet; 0: none
 };
+struct overlay_entries {
+	struct overlay_entry *at;
+	size_t n, cap;
+};
+// Order of prefix_compare, then kind.
+int overlay_compare(const struct overlay_entry *a, const struct overlay_entry *b);
 
 // Everything below is only for TABLE_NETS4 and TABLE_NETS6.
 
@@ -43,18 +52,23 @@ union net_key {
 	struct overlay_net6_key net6;
 };
 
-// An element of a map.
-struct net_raw {
+// An element of a map, or its change.
+struct net_element {
 	struct prefix prefix;
 	uint8_t kind;
+	// Only of a change:
+	bool old;     // the map has it: only next and own_next of its value are set
+	bool added;   // an entry begins
+	bool dead;    // to be removed after the commit
+	bool expired; // to be removed at once: it has no effect
 	struct overlay_net value;
 };
-struct net_raws {
-	struct net_raw *at;
+struct net_elements {
+	struct net_element *at;
 	size_t n, cap;
 };
-void net_raws_free(struct net_raws *raws);
-#define CLEANUP_RAWS CLEANUP(net_raws_free)
+void net_elements_free(struct net_elements *raws);
+#define CLEANUP_NET_ELEMENTS CLEANUP(net_elements_free)
 
 int net_fd(const struct instance *i, enum overlay_table t);
 size_t net_key_size(enum overlay_table t);
@@ -69,8 +83,8 @@ int net_lookup_wider(const struct instance *i, const struct prefix *p, uint8_t k
 // Hands over each element, in the order of the map, a batch at a time. visit returns 0, or a code
 // at which the reading ends. 0, that code, or -errno with err set.
 int nets_each(const struct instance *i, enum overlay_table t,
-	      int (*visit)(void *ctx, const struct net_raw *raw), void *ctx, struct err *err);
+	      int (*visit)(void *ctx, const struct net_element *raw), void *ctx, struct err *err);
 // All elements, sorted by prefix_compare, then kind. The caller frees ret->at. 0 or -errno with err
 // set.
-int nets_read(const struct instance *i, enum overlay_table t, struct net_raws *ret,
+int nets_read(const struct instance *i, enum overlay_table t, struct net_elements *ret,
 	      struct err *err);

@@ -148,12 +148,12 @@ static int load_policy(struct weir *w, const struct weir_options *o, struct err 
 
 static int block(const struct weir *w, const struct set *s, struct err *err)
 {
-	CLEANUP_FREE struct overlay_want *want = mem_zalloc(s->n, sizeof(*want));
+	CLEANUP_FREE struct overlay_entry *want = mem_zalloc(s->n, sizeof(*want));
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	int code;
 
 	for (size_t i = 0; i < s->n; i++)
-		want[i] = (struct overlay_want){
+		want[i] = (struct overlay_entry){
 			.prefix = s->at[i], .kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
 	code = overlay_stage_whole(w->instance, want, s->n, &plan, err);
 	if (code)

@@ -281,7 +281,7 @@ static void read_overlay(const struct rig *rig, struct overlay_entries *ret)
 }
 
 static void check_entry(const struct overlay_entry *before, const struct overlay_entry *after,
-			const struct overlay_want *hit, uint32_t bytes, struct text *why)
+			const struct overlay_entry *hit, uint32_t bytes, struct text *why)
 {
 	bool is = *all.hit && hit->kind == after->kind &&
 		  !prefix_compare(&hit->prefix, &after->prefix);
@@ -297,7 +297,7 @@ static void check_entries(const struct rig *rig, const struct overlay_entries *b
 			  uint32_t bytes, struct text *why)
 {
 	struct overlay_entries after = {0};
-	struct overlay_want hit = {0};
+	struct overlay_entry hit = {0};
 	struct err err = {0};
 
 	if (*all.hit && want_parse(all.hit, 0, &hit, &err))

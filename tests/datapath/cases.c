@@ -200,7 +200,7 @@ static void check_outcome(const struct one_case *c, const struct outcome *o, str
 			  reason_name(c->reason), c->iface, (unsigned long long)c->bytes);
 }
 
-static void check_row(const struct one_case *c, const struct overlay_want *hit,
+static void check_row(const struct one_case *c, const struct overlay_entry *hit,
 		      const struct overlay_entry *before, const struct overlay_entry *after,
 		      const struct clock clocks[2], struct text *why)
 {
@@ -224,7 +224,7 @@ static void check_rows(const struct one_case *c, const struct overlay_entries *b
 		       const struct overlay_entries *after, const struct clock clocks[2],
 		       struct text *why)
 {
-	struct overlay_want hit;
+	struct overlay_entry hit;
 	struct err err = {0};
 
 	if (c->hit && want_parse(c->hit, 0, &hit, &err))

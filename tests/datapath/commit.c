@@ -35,7 +35,7 @@ static uint32_t verdict_from(struct rig *rig, const char *src)
 // The entries of the overlay, the elements of its prefixes and its knobs, to compare two moments.
 struct state {
 	struct overlay_entries entries;
-	struct net_raws raws[2];
+	struct net_elements raws[2];
 	uint64_t epoch;
 	uint32_t bits;
 };
@@ -60,7 +60,7 @@ static bool same_entry(const struct overlay_entry *a, const struct overlay_entry
 	       a->until == b->until && a->hits.packets == b->hits.packets;
 }
 
-static bool same_raw(const struct net_raw *a, const struct net_raw *b)
+static bool same_raw(const struct net_element *a, const struct net_element *b)
 {
 	return !prefix_compare(&a->prefix, &b->prefix) && a->kind == b->kind &&
 	       !memcmp(&a->value, &b->value, sizeof(a->value));
@@ -216,7 +216,7 @@ static void *watch(void *arg)
 static void add_hosts(struct wants *w, uint32_t first, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct overlay_want want = {.kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
+		struct overlay_entry want = {.kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
 		struct addr addr = addr_from_v4(__builtin_bswap32(first + i));
 
 		want.prefix = prefix_of(&addr, 32);
@@ -228,7 +228,7 @@ static void add_hosts(struct wants *w, uint32_t first, uint32_t n)
 static void add_nets(struct wants *w, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct overlay_want want = {.kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
+		struct overlay_entry want = {.kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
 		struct addr addr = addr_from_v4(__builtin_bswap32(0x0a010000 + (i << 8)));
 
 		want.prefix = prefix_of(&addr, 24);
@@ -433,7 +433,7 @@ static void test_killed_while_staging(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct overlay_want lost;
+	struct overlay_entry lost;
 	union net_key key;
 	struct err err = {0};
 

@@ -72,7 +72,7 @@ static void make_environment(struct history *h)
 	}
 }
 
-static struct overlay_want random_want(struct history *h, bool hosts)
+static struct overlay_entry random_want(struct history *h, bool hosts)
 {
 	static const uint8_t lens[] = {0, 3, 2, 1, 1, 0};
 	const struct addr *base = &h->src[below(h, 2)][below(h, HOSTS)];
@@ -82,14 +82,14 @@ static struct overlay_want random_want(struct history *h, bool hosts)
 		      : pick < ARRAY_SIZE(lens) ? (uint8_t)(bits - lens[pick])
 						: 0;
 
-	return (struct overlay_want){
+	return (struct overlay_entry){
 		.prefix = prefix_of(base, len),
 		.kind = (uint8_t)below(h, OVERLAY_KINDS),
 		.until = below(h, 4) ? OVERLAY_FOREVER : 1,
 	};
 }
 
-static const struct overlay_want *find(const struct wants *w, const struct overlay_want *want)
+static const struct overlay_entry *find(const struct wants *w, const struct overlay_entry *want)
 {
 	vec_each (w, old)
 		if (old->kind == want->kind && !prefix_compare(&old->prefix, &want->prefix))
@@ -117,7 +117,7 @@ static void next_wants(struct history *h)
 			vec_last(&h->wanted)->until = below(h, 2) ? OVERLAY_FOREVER : 1;
 	}
 	for (unsigned n = 0; n < more; n++) {
-		struct overlay_want want = random_want(h, hosts);
+		struct overlay_entry want = random_want(h, hosts);
 
 		if (!find(&h->wanted, &want))
 			vec_push(&h->wanted, want);
@@ -125,12 +125,12 @@ static void next_wants(struct history *h)
 	wants_sort(&h->wanted);
 }
 
-static bool is_from(const struct overlay_want *want)
+static bool is_from(const struct overlay_entry *want)
 {
 	return want->kind == OVERLAY_BLOCK_FROM || want->kind == OVERLAY_ALLOW_FROM;
 }
 
-static bool knows(const struct overlay_want *want, const struct addr *src, const struct addr *dst)
+static bool knows(const struct overlay_entry *want, const struct addr *src, const struct addr *dst)
 {
 	struct prefix host = prefix_of(is_from(want) ? src : dst, (uint8_t)addr_bits(src));
 
@@ -138,10 +138,10 @@ static bool knows(const struct overlay_want *want, const struct addr *src, const
 }
 
 // The active entry of this kind with the longest prefix around the address; NULL: none.
-static const struct overlay_want *longest(const struct wants *w, enum overlay_kind kind,
-					  const struct addr *src, const struct addr *dst)
+static const struct overlay_entry *longest(const struct wants *w, enum overlay_kind kind,
+					   const struct addr *src, const struct addr *dst)
 {
-	const struct overlay_want *best = NULL;
+	const struct overlay_entry *best = NULL;
 
 	vec_each (w, want)
 		if (want->kind == kind && knows(want, src, dst) &&
@@ -151,19 +151,19 @@ static const struct overlay_want *longest(const struct wants *w, enum overlay_ki
 }
 
 // The entry that decides; NULL: none.
-static const struct overlay_want *reference(const struct wants *w, const struct addr *src,
-					    const struct addr *dst)
+static const struct overlay_entry *reference(const struct wants *w, const struct addr *src,
+					     const struct addr *dst)
 {
 	static const enum overlay_kind order[] = {OVERLAY_ALLOW_FROM, OVERLAY_ALLOW_TO,
 						  OVERLAY_BLOCK_FROM, OVERLAY_BLOCK_TO};
-	const struct overlay_want *want = NULL;
+	const struct overlay_entry *want = NULL;
 
 	for (size_t k = 0; !want && k < ARRAY_SIZE(order); k++)
 		want = longest(w, order[k], src, dst);
 	return want;
 }
 
-static enum weir_reason reason_of(const struct overlay_want *want)
+static enum weir_reason reason_of(const struct overlay_entry *want)
 {
 	static const enum weir_reason reasons[OVERLAY_KINDS] = {
 		[OVERLAY_ALLOW_FROM] = REASON_PASS_ALLOW,
@@ -185,11 +185,11 @@ static void read_overlay(const struct history *h, struct overlay_entries *ret)
 
 // An element of a prefix has the expiry of all wider ones, and counts for them: the longest around
 // the address, even if it is not active.
-static struct overlay_want counting(const struct history *h, const struct wants *others,
-				    const struct overlay_want *want, const struct addr *addr)
+static struct overlay_entry counting(const struct history *h, const struct wants *others,
+				     const struct overlay_entry *want, const struct addr *addr)
 {
 	struct prefix host = prefix_of(addr, (uint8_t)addr_bits(addr));
-	struct overlay_want best = *want;
+	struct overlay_entry best = *want;
 
 	if (is_host(&want->prefix))
 		return best;
@@ -205,10 +205,10 @@ static struct overlay_want counting(const struct history *h, const struct wants 
 }
 
 static void expect_hit(struct history *h, const struct wants *others,
-		       const struct overlay_want *want, const struct frame *f,
+		       const struct overlay_entry *want, const struct frame *f,
 		       const struct addr *addr)
 {
-	struct overlay_want counts = counting(h, others, want, addr);
+	struct overlay_entry counts = counting(h, others, want, addr);
 
 	for (size_t n = 0; n < h->before.n; n++)
 		if (h->before.at[n].kind == counts.kind &&
@@ -249,7 +249,7 @@ static void check_packet(struct history *h, const struct wants *w, const struct 
 {
 	const struct frame *f = &h->packets[family][host];
 	const struct addr *src = &h->src[family][host], *dst = &h->dst[family];
-	const struct overlay_want *want = reference(w, src, dst);
+	const struct overlay_entry *want = reference(w, src, dst);
 	struct outcome o = rig_send_on(h->rig, RIG_IFACE, f, 0);
 	addr_text buf;
 
@@ -289,8 +289,7 @@ static void check_rows(struct history *h)
 	vec_each (&h->in_force, want)
 		living += want->until == OVERLAY_FOREVER;
 	vec_each (&entries, entry) {
-		struct overlay_want key = {entry->prefix, entry->kind, entry->until};
-		const struct overlay_want *want = find(&h->in_force, &key);
+		const struct overlay_entry *want = find(&h->in_force, entry);
 
 		CHECK(h->test, entry->until == 1 || (want && want->until == entry->until),
 		      "step %zu: an entry is read that is not effective", h->step);

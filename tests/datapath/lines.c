@@ -38,9 +38,9 @@ static struct addr address(int family, uint32_t n)
 	return family == 4 ? address4(0x0a000000 + n) : address6(n);
 }
 
-static struct overlay_want want_of(const struct addr *a, uint64_t until)
+static struct overlay_entry want_of(const struct addr *a, uint64_t until)
 {
-	return (struct overlay_want){
+	return (struct overlay_entry){
 		.prefix = prefix_of(a, (uint8_t)addr_bits(a)),
 		.kind = OVERLAY_BLOCK_FROM,
 		.until = until,

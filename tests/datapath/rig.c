@@ -394,21 +394,21 @@ void wants_cleanup(struct wants *w)
 	vec_free(w);
 }
 
-static int parse_words(const char *text, size_t len, uint64_t until, struct overlay_want *ret,
+static int parse_words(const char *text, size_t len, uint64_t until, struct overlay_entry *ret,
 		       struct err *err)
 {
 	const char *blank = memchr(text, ' ', len);
 	size_t word = blank ? (size_t)(blank - text) : len;
 
 	for (uint8_t kind = 0; blank && kind < OVERLAY_KINDS; kind++) {
-		*ret = (struct overlay_want){.kind = kind, .until = until};
+		*ret = (struct overlay_entry){.kind = kind, .until = until};
 		if (strlen(kinds[kind]) == word && !memcmp(kinds[kind], text, word))
 			return prefix_parse(blank + 1, len - word - 1, &ret->prefix, NULL, err);
 	}
 	return err_input(err, "'%.*s' is not an overlay entry", (int)len, text);
 }
 
-int want_parse(const char *text, uint64_t until, struct overlay_want *ret, struct err *err)
+int want_parse(const char *text, uint64_t until, struct overlay_entry *ret, struct err *err)
 {
 	return parse_words(text, strlen(text), until, ret, err);
 }
@@ -437,7 +437,7 @@ void wants_add(struct wants *w, const char *text, uint64_t until)
 
 static int compare_wants(const void *a, const void *b)
 {
-	const struct overlay_want *x = a, *y = b;
+	const struct overlay_entry *x = a, *y = b;
 	int order = prefix_compare(&x->prefix, &y->prefix);
 
 	return order ? order : (int)x->kind - (int)y->kind;
@@ -477,7 +477,7 @@ void rig_overlay_text(const struct rig *rig, const char *entries)
 struct overlay_hits rig_hits(const struct rig *rig, const char *entry)
 {
 	struct overlay_entry entries[OVERLAY_KINDS] = {0};
-	struct overlay_want want = {0};
+	struct overlay_entry want = {0};
 	struct err err = {0};
 	size_t n = 0;
 

@@ -107,14 +107,14 @@ bool rig_expect(struct test *t, const char *file, int line, struct rig *rig, con
 // Overlay entries as text: "block-from 192.0.2.0/24, allow-to 2001:db8::1"
 
 struct wants {
-	struct overlay_want *at;
+	struct overlay_entry *at;
 	size_t n, cap;
 };
 void wants_cleanup(struct wants *w);
 #define CLEANUP_WANTS CLEANUP(wants_cleanup)
 
 // One entry. 0 or -EINVAL with err set.
-int want_parse(const char *text, uint64_t until, struct overlay_want *ret, struct err *err);
+int want_parse(const char *text, uint64_t until, struct overlay_entry *ret, struct err *err);
 // Adds entries. 0 or -EINVAL with err set.
 int wants_parse(struct wants *w, const char *text, uint64_t until, struct err *err);
 // The same for texts that are known to be valid.

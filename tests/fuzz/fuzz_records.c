@@ -13,13 +13,13 @@ static void print_line(struct text *t, const struct journal_line *line)
 {
 	switch (line->what) {
 	case JOURNAL_OWNER:
-		journal_print_owner(t, line->number, &line->owner);
+		journal_print_owner(t, line->reference.owner, &line->owner);
 		break;
 	case JOURNAL_ADD:
-		journal_print_add(t, &line->prefix, line->kind, line->number, line->until_s);
+		journal_print_add(t, &line->reference, line->reference.owner);
 		break;
 	case JOURNAL_REMOVE:
-		journal_print_remove(t, &line->prefix, line->kind, line->number);
+		journal_print_remove(t, &line->reference, line->reference.owner);
 	}
 }
 
@@ -30,12 +30,11 @@ static const char *enter(void *ctx, const struct journal_line *line, size_t at, 
 	print_line(&r->again, line);
 	switch (line->what) {
 	case JOURNAL_OWNER:
-		return journal_index_owner(r->index, line->number, at, len, &line->owner);
+		return journal_index_owner(r->index, line->reference.owner, at, len, &line->owner);
 	case JOURNAL_ADD:
-		return journal_index_add(r->index, &line->prefix, line->kind, line->number,
-					 line->until_s);
+		return journal_index_add(r->index, &line->reference);
 	case JOURNAL_REMOVE:
-		return journal_index_drop(r->index, &line->prefix, line->kind, line->number);
+		return journal_index_drop(r->index, &line->reference);
 	}
 	return NULL;
 }

@@ -74,7 +74,7 @@ static int fake_read(const struct instance *i, struct overlay_entries *ret, stru
 	return 0;
 }
 
-static int find_next(const struct overlay_want *want)
+static int find_next(const struct overlay_entry *want)
 {
 	for (size_t e = 0; e < kernel->next_n; e++)
 		if (!prefix_compare(&kernel->next[e].prefix, &want->prefix) &&
@@ -84,7 +84,7 @@ static int find_next(const struct overlay_want *want)
 }
 
 // Returns them in the order of the entries, as the real function does.
-static void insert_next(const struct overlay_want *want)
+static void insert_next(const struct overlay_entry *want)
 {
 	size_t e = kernel->next_n++;
 
@@ -98,7 +98,7 @@ static void insert_next(const struct overlay_want *want)
 		.prefix = want->prefix, .kind = want->kind, .until = want->until};
 }
 
-static void change_next(const struct overlay_want *want)
+static void change_next(const struct overlay_entry *want)
 {
 	int at = find_next(want);
 
@@ -113,7 +113,7 @@ static void change_next(const struct overlay_want *want)
 	}
 }
 
-static int stage_kernel(const struct instance *i, const struct overlay_want *want, size_t n,
+static int stage_kernel(const struct instance *i, const struct overlay_entry *want, size_t n,
 			struct overlay_plan *ret, struct err *err)
 {
 	may_die(BEFORE_STAGE);
@@ -133,7 +133,7 @@ static int stage_kernel(const struct instance *i, const struct overlay_want *wan
 	return 0;
 }
 
-static int fake_stage(const struct instance *i, const struct overlay_want *want, size_t n,
+static int fake_stage(const struct instance *i, const struct overlay_entry *want, size_t n,
 		      struct overlay_plan *ret, struct err *err)
 {
 	for (size_t e = 1; e < n; e++) {
@@ -146,7 +146,7 @@ static int fake_stage(const struct instance *i, const struct overlay_want *want,
 	return stage_kernel(i, want, n, ret, err);
 }
 
-static int fake_stage_whole(const struct instance *i, const struct overlay_want *want, size_t n,
+static int fake_stage_whole(const struct instance *i, const struct overlay_entry *want, size_t n,
 			    struct overlay_plan *ret, struct err *err)
 {
 	kernel->next_n = 0;
@@ -357,9 +357,9 @@ static struct store *seen(void)
 		fail_msg("%s", err.text);
 	for (size_t r = 0; r < b->snapshot->n; r++) {
 		const struct store_ref *ref = &b->snapshot->refs[r];
-		struct record record = {.prefix = {.addr.family = ref->family, .len = ref->len},
-					.kind = ref->kind,
-					.until_s = ref->until_s};
+		struct reference record = {.prefix = {.addr.family = ref->family, .len = ref->len},
+					   .kind = ref->kind,
+					   .until_s = ref->until_s};
 		CLEANUP_FREE char *room = NULL;
 		struct owner owner;
 
@@ -377,7 +377,7 @@ static void refer(struct store *b, const char *what, const char *origin, uint64_
 		  bool fleeting)
 {
 	struct owner owner = {.origin = (char *)origin, .fleeting = fleeting, .since_s = NOW_S};
-	struct reference reference = {prefix(what), BLOCK, until_s, 0};
+	struct reference reference = {prefix(what), BLOCK, 0, until_s};
 	struct records_change change;
 
 	assert_int_equal(store_load(b, &reference.prefix, 1, NULL), 0);

@@ -22,11 +22,11 @@ static const char *enter(void *ctx, const struct journal_line *line, size_t at, 
 
 	switch (line->what) {
 	case JOURNAL_OWNER:
-		return journal_index_owner(x, line->number, at, len, &line->owner);
+		return journal_index_owner(x, line->reference.owner, at, len, &line->owner);
 	case JOURNAL_ADD:
-		return journal_index_add(x, &line->prefix, line->kind, line->number, line->until_s);
+		return journal_index_add(x, &line->reference);
 	case JOURNAL_REMOVE:
-		return journal_index_drop(x, &line->prefix, line->kind, line->number);
+		return journal_index_drop(x, &line->reference);
 	}
 	return "?";
 }
@@ -107,7 +107,7 @@ static void assert_round_trip(const struct owner *h, uint32_t number)
 	assert_null(memchr(t.at, '\n', t.len - 1));
 	assert_null(journal_line_parse(t.at, t.len - 1, spare, &line));
 	assert_int_equal(line.what, JOURNAL_OWNER);
-	assert_int_equal(line.number, number);
+	assert_int_equal(line.reference.owner, number);
 	assert_string_equal(line.owner.origin, h->origin);
 	assert_string_equal(line.owner.list, h->list);
 	assert_string_equal(line.owner.name, h->name);
@@ -145,24 +145,25 @@ static void test_owners(void **state)
 
 static void assert_reference(const struct prefix *p, uint8_t kind, uint64_t until_s)
 {
+	struct reference reference = {.prefix = *p, .kind = kind, .until_s = until_s};
 	CLEANUP_TEXT struct text t = {0};
 	struct journal_line line;
 	const char *second;
 
-	journal_print_add(&t, p, kind, 7, until_s);
-	journal_print_remove(&t, p, kind, 8);
+	journal_print_add(&t, &reference, 7);
+	journal_print_remove(&t, &reference, 8);
 	second = strchr(t.at, '\n') + 1;
 	assert_null(journal_line_parse(t.at, (size_t)(second - t.at) - 1, NULL, &line));
 	assert_int_equal(line.what, JOURNAL_ADD);
-	assert_int_equal(prefix_compare(&line.prefix, p), 0);
-	assert_int_equal(line.kind, kind);
-	assert_int_equal(line.number, 7);
-	assert_true(line.until_s == until_s);
+	assert_int_equal(prefix_compare(&line.reference.prefix, p), 0);
+	assert_int_equal(line.reference.kind, kind);
+	assert_int_equal(line.reference.owner, 7);
+	assert_true(line.reference.until_s == until_s);
 	assert_null(journal_line_parse(second, strlen(second) - 1, NULL, &line));
 	assert_int_equal(line.what, JOURNAL_REMOVE);
-	assert_int_equal(prefix_compare(&line.prefix, p), 0);
-	assert_int_equal(line.kind, kind);
-	assert_int_equal(line.number, 8);
+	assert_int_equal(prefix_compare(&line.reference.prefix, p), 0);
+	assert_int_equal(line.reference.kind, kind);
+	assert_int_equal(line.reference.owner, 8);
 }
 
 // Prefixes of every length of both families, and IPv4-mapped addresses, which stay IPv6.
@@ -375,18 +376,19 @@ static void test_index(void **state)
 		uint8_t kind = (uint8_t)unit_below(&seed, OVERLAY_KINDS);
 		uint32_t o = unit_below(&seed, 3);
 		struct model_ref *ref = find(&m, &p, kind, o);
+		struct reference reference = {p, kind, o, i};
 
 		if (unit_below(&seed, 3)) {
-			assert_null(journal_index_add(x, &p, kind, o, i));
+			assert_null(journal_index_add(x, &reference));
 			if (!ref)
 				ref = vec_add(&m);
 			*ref = (struct model_ref){p, kind, o, i};
 		} else if (ref) {
-			assert_null(journal_index_drop(x, &p, kind, o));
+			assert_null(journal_index_drop(x, &reference));
 			*ref = *vec_last(&m);
 			m.n--;
 		} else {
-			assert_non_null(journal_index_drop(x, &p, kind, o));
+			assert_non_null(journal_index_drop(x, &reference));
 		}
 		assert_int_equal(journal_index_count(x), m.n);
 		if (i % 2000 == 0)
@@ -394,7 +396,8 @@ static void test_index(void **state)
 	}
 	assert_true(m.n > 1500);
 	assert_like_model(x, &m);
-	assert_string_equal(journal_index_add(x, &m.at[0].prefix, 0, 3000, 1), whose);
+	assert_string_equal(journal_index_add(x, &(struct reference){m.at[0].prefix, 0, 3000, 1}),
+			    whose);
 	vec_free(&m);
 	journal_index_free(x);
 }
@@ -414,7 +417,7 @@ static void add_hosts(struct journal_index *x, uint32_t host, size_t n, int step
 	for (size_t i = 0; i < n; i++, host += (uint32_t)step) {
 		struct prefix p = prefix_of_host(host);
 
-		assert_null(journal_index_add(x, &p, OVERLAY_BLOCK_FROM, 0, 0));
+		assert_null(journal_index_add(x, &(struct reference){.prefix = p}));
 	}
 }
 
@@ -422,7 +425,7 @@ static void drop_host(struct journal_index *x, uint32_t host)
 {
 	struct prefix p = prefix_of_host(host);
 
-	assert_null(journal_index_drop(x, &p, OVERLAY_BLOCK_FROM, 0));
+	assert_null(journal_index_drop(x, &(struct reference){.prefix = p}));
 }
 
 static void assert_in_order(const struct journal_index *x, size_t n, size_t moved_max)

@@ -36,7 +36,7 @@ static uint32_t add_owner(struct records *r, const char *origin, const char *lis
 static struct records_change add(struct records *r, const char *what, uint8_t kind, uint32_t owner,
 				 uint64_t until_s)
 {
-	struct reference reference = {prefix(what), kind, until_s, owner};
+	struct reference reference = {prefix(what), kind, owner, until_s};
 	struct records_change change;
 
 	records_add(r, &reference, 1, &change);
@@ -57,7 +57,7 @@ static uint64_t until_of(const struct records *r, const char *what, uint8_t kind
 {
 	struct prefix p = prefix(what);
 	size_t n;
-	const struct record *found = records_find(r, &p, kind, &n);
+	const struct reference *found = records_find(r, &p, kind, &n);
 
 	assert_non_null(found);
 	assert_int_equal(n, 1);
@@ -83,7 +83,7 @@ static void test_empty(void **state)
 	struct prefix p = prefix("192.0.2.1");
 	struct owner who = {0};
 	struct records_change change;
-	struct records_entries entries;
+	struct record_list entries;
 	size_t n;
 
 	records_add(&r, NULL, 0, &change);
@@ -124,10 +124,10 @@ static void test_order(void **state)
 	uint32_t b = add_owner(&r, "b", "", ""), a = add_owner(&r, "a", "z", "");
 	uint32_t list = add_owner(&r, "b", "l", ""), name = add_owner(&r, "b", "", "n");
 	struct reference references[] = {
-		{prefix("2001:db8::1"), 0, 1, a},  {prefix("192.0.2.0/24"), 3, 2, b},
-		{prefix("192.0.2.0"), 0, 3, list}, {prefix("192.0.2.0"), 0, 4, name},
-		{prefix("192.0.2.0"), 0, 5, b},    {prefix("192.0.2.0"), 0, 6, a},
-		{prefix("0.0.0.0/0"), 0, 7, b},    {prefix("192.0.2.0/24"), 0, 8, b},
+		{prefix("2001:db8::1"), 0, a, 1},  {prefix("192.0.2.0/24"), 3, b, 2},
+		{prefix("192.0.2.0"), 0, list, 3}, {prefix("192.0.2.0"), 0, name, 4},
+		{prefix("192.0.2.0"), 0, b, 5},    {prefix("192.0.2.0"), 0, a, 6},
+		{prefix("0.0.0.0/0"), 0, b, 7},    {prefix("192.0.2.0/24"), 0, b, 8},
 	};
 	struct records_change change;
 
@@ -142,9 +142,9 @@ static void test_repetitions_in_one_change(void **state)
 	CLEANUP_RECORDS struct records r = {0};
 	uint32_t a = add_owner(&r, "x", "", ""), b = add_owner(&r, "x", "", "");
 	struct reference references[] = {
-		{prefix("192.0.2.1"), 0, 5, a},
-		{prefix("192.0.2.1"), 0, 9, b},
-		{prefix("192.0.2.1"), 0, 7, a},
+		{prefix("192.0.2.1"), 0, a, 5},
+		{prefix("192.0.2.1"), 0, b, 9},
+		{prefix("192.0.2.1"), 0, a, 7},
 	};
 	struct records_change change;
 
@@ -210,10 +210,10 @@ static void test_replace(void **state)
 	uint32_t feed = add_owner(&r, "", "feed", ""), other = add_owner(&r, "", "", "");
 	struct owner who = {.list = (char *)"feed"};
 	struct reference references[] = {
-		{prefix("192.0.2.4"), 0, 40, feed},
-		{prefix("192.0.2.2"), 0, 25, feed},
-		{prefix("192.0.2.3"), 0, 20, feed},
-		{prefix("192.0.2.5"), 0, 30, feed},
+		{prefix("192.0.2.4"), 0, feed, 40},
+		{prefix("192.0.2.2"), 0, feed, 25},
+		{prefix("192.0.2.3"), 0, feed, 20},
+		{prefix("192.0.2.5"), 0, feed, 30},
 	};
 	struct records_change change;
 
@@ -291,7 +291,7 @@ static void test_entries(void **state)
 	CLEANUP_RECORDS struct records r = {0};
 	uint32_t a = add_owner(&r, "a", "", ""), b = add_owner(&r, "b", "", "");
 	uint32_t c = add_owner(&r, "c", "", "");
-	struct records_entries entries;
+	struct record_list entries;
 
 	add(&r, "192.0.2.1", 0, a, 10);
 	add(&r, "192.0.2.1", 0, b, 30);
@@ -314,7 +314,7 @@ static void test_find(void **state)
 	CLEANUP_RECORDS struct records r = {0};
 	uint32_t a = add_owner(&r, "a", "", ""), b = add_owner(&r, "b", "", "");
 	struct prefix here = prefix("192.0.2.1"), absent = prefix("192.0.2.0/31");
-	const struct record *found;
+	const struct reference *found;
 	size_t n = 7;
 
 	add(&r, "192.0.2.1", 2, b, 10);
@@ -343,7 +343,7 @@ static struct prefix random_prefix(uint64_t *seed)
 
 // Does the same by linear search, as the header describes.
 struct model {
-	VEC(struct record) list; // in no order
+	VEC(struct reference) list; // in no order
 };
 
 static bool same_owner(const struct owner *a, const struct owner *b)
@@ -352,8 +352,8 @@ static bool same_owner(const struct owner *a, const struct owner *b)
 	       !strcmp(a->name, b->name);
 }
 
-static struct record *model_find(struct model *m, const struct records *r,
-				 const struct reference *c)
+static struct reference *model_find(struct model *m, const struct records *r,
+				    const struct reference *c)
 {
 	vec_each (&m->list, record)
 		if (!prefix_compare(&record->prefix, &c->prefix) && record->kind == c->kind &&
@@ -371,10 +371,10 @@ static bool model_takes_over(const struct owner *fresh, const struct owner *old)
 
 static void model_add(struct model *m, const struct records *r, const struct reference *c)
 {
-	struct record *old = model_find(m, r, c);
+	struct reference *old = model_find(m, r, c);
 
 	if (!old) {
-		struct record record = {c->prefix, c->kind, c->owner, c->until_s};
+		struct reference record = {c->prefix, c->kind, c->owner, c->until_s};
 
 		vec_push(&m->list, record);
 		return;
@@ -385,7 +385,7 @@ static void model_add(struct model *m, const struct records *r, const struct ref
 		old->owner = c->owner;
 }
 
-static void model_drop(struct model *m, struct record *record)
+static void model_drop(struct model *m, struct reference *record)
 {
 	*record = *vec_last(&m->list);
 	m->list.n--;
@@ -397,7 +397,7 @@ static size_t model_remove(struct model *m, const struct records *r, const struc
 	size_t removed = 0;
 
 	for (size_t i = m->list.n; i-- > 0;) {
-		struct record *record = &m->list.at[i];
+		struct reference *record = &m->list.at[i];
 		bool hit = !prefixes;
 
 		for (size_t k = 0; k < n; k++)
@@ -415,9 +415,9 @@ static void assert_like_model(const struct records *r, struct model *m)
 {
 	assert_int_equal(r->list.n, m->list.n);
 	for (size_t i = 0; i < r->list.n; i++) {
-		const struct record *record = &r->list.at[i];
-		struct reference reference = {record->prefix, record->kind, 0, record->owner};
-		struct record *test = model_find(m, r, &reference);
+		const struct reference *record = &r->list.at[i];
+		struct reference reference = {record->prefix, record->kind, record->owner, 0};
+		struct reference *test = model_find(m, r, &reference);
 
 		assert_non_null(test);
 		assert_int_equal(test->until_s, record->until_s);
@@ -463,7 +463,7 @@ static void model_replace(struct model *m, const struct records *r, const struct
 			  unsigned kinds, const struct reference *references, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct record *old = model_find(m, r, &references[i]);
+		struct reference *old = model_find(m, r, &references[i]);
 
 		if (old && kinds >> old->kind & 1)
 			old->until_s = 0;
@@ -471,7 +471,7 @@ static void model_replace(struct model *m, const struct records *r, const struct
 	for (size_t i = 0; i < n; i++)
 		model_add(m, r, &references[i]);
 	for (size_t i = m->list.n; i-- > 0;) {
-		struct record *record = &m->list.at[i];
+		struct reference *record = &m->list.at[i];
 		bool claimed = !(kinds >> record->kind & 1) ||
 			       !same_owner(&r->owners.at[record->owner], who);
 
@@ -571,7 +571,7 @@ static void test_sorts_any_size(void **state)
 		for (size_t i = 0; i < n; i++) {
 			struct addr a = addr_from_v4((uint32_t)unit_random(&seed));
 
-			references[i] = (struct reference){prefix_of(&a, 32), 0, 1, h};
+			references[i] = (struct reference){prefix_of(&a, 32), 0, h, 1};
 		}
 		records_add(&r, references, n, &change);
 		assert_int_equal(r.list.n, n); // random addresses of 32 bits: none twice
@@ -582,11 +582,11 @@ static void test_sorts_any_size(void **state)
 }
 
 struct visits {
-	const struct record *at[2000];
+	const struct reference *at[2000];
 	size_t n;
 };
 
-static void visit(void *ctx, const struct record *record)
+static void visit(void *ctx, const struct reference *record)
 {
 	struct visits *v = ctx;
 
@@ -680,7 +680,7 @@ static void test_load(void **state)
 			    random_references(references, (uint32_t)r.owners.n, &random), &change);
 		for (left = r.list.n; left;) {
 			size_t at = unit_below(&random, (unsigned)r.list.n);
-			struct record piece[REFERENCES_MAX];
+			struct reference piece[REFERENCES_MAX];
 			size_t n = 0;
 
 			if (done[at])

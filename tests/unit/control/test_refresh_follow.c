@@ -40,7 +40,7 @@ static uint32_t add_owner(struct world *w, const char *origin, const char *name,
 
 static void hold(struct world *w, uint32_t owner, const char *what, uint8_t kind, uint64_t until_s)
 {
-	struct reference reference = {prefix(what), kind, until_s, owner};
+	struct reference reference = {prefix(what), kind, owner, until_s};
 	struct records_change change;
 
 	records_add(&w->records, &reference, 1, &change);

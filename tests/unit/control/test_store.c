@@ -180,7 +180,7 @@ static void test_what_differs(void **state)
 	copy_file(file_of("older"), "overlay");
 
 	CLEANUP_STORE struct store *b = opened();
-	const struct record *found;
+	const struct reference *found;
 	struct prefix p = prefix("192.0.2.0");
 	size_t n;
 
@@ -910,7 +910,7 @@ static void assert_like_model(const struct history *h, const struct records *r)
 
 	assert_int_equal(r->list.n, m->list.n);
 	for (size_t i = 0; i < m->list.n; i++) {
-		const struct record *x = &m->list.at[i], *y = &r->list.at[i];
+		const struct reference *x = &m->list.at[i], *y = &r->list.at[i];
 		const struct owner *a = &m->owners.at[x->owner], *b = &r->owners.at[y->owner];
 
 		assert_int_equal(prefix_compare(&x->prefix, &y->prefix), 0);
@@ -926,7 +926,7 @@ static void assert_like_model(const struct history *h, const struct records *r)
 
 static void assert_kernel_is_model(const struct history *h)
 {
-	struct records_entries entries;
+	struct record_list entries;
 
 	records_entries(&h->model, &h->model.list, &entries);
 	assert_int_equal(kernel->n, entries.n);

@@ -262,7 +262,7 @@ static struct prefix random_what(uint64_t *seed)
 static void record(struct store *b, const struct wish *w)
 {
 	struct owner owner = {.origin = (char *)w->origin, .since_s = NOW_S, .group = w->group};
-	struct reference reference = {w->prefix, w->kind, w->until_s, 0};
+	struct reference reference = {w->prefix, w->kind, 0, w->until_s};
 	struct records_change change;
 
 	assert_int_equal(store_load(b, &w->prefix, 1, NULL), 0);
