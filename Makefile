@@ -61,7 +61,7 @@ LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson -lz -levent_extra -levent_core 
 
 BPF_OBJECTS = $(patsubst xdp/%.bpf.c,$(O)/xdp/%.bpf.o,$(wildcard xdp/*.bpf.c))
 SKELETONS = $(BPF_OBJECTS:.bpf.o=.skel.h)
-ROOM_SOURCES = $(wildcard ctl/*/*.c)
+ROOM_SOURCES = $(wildcard ctl/*/*.c ctl/control/entries/*.c)
 SOURCES = $(ROOM_SOURCES) ctl/main.c
 ROOMS = $(ROOM_SOURCES:%.c=$(O)/%.o)
 # -Og and lines without variables: half of the time of the compiler, and reports name the same lines.
@@ -247,7 +247,7 @@ $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a
 FUZZ = $(patsubst tests/%.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_CFLAGS = -std=gnu11 -D_GNU_SOURCE -g -O1 -I. -isystem $(O) -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
-FUZZ_OTHERS = control/frame control/items control/journal control/journal_index control/journal_line control/pcap datapath/clock net/dns_hosts net/dns_message net/dns_name
+FUZZ_OTHERS = control/frame control/entries/items control/entries/journal control/entries/journal_index control/entries/journal_line control/pcap datapath/clock net/dns_hosts net/dns_message net/dns_name
 FUZZ_ROOMS = $(patsubst %.c,$(O)/fuzz/%.o,$(wildcard ctl/base/*.c ctl/policy/*.c $(FUZZ_OTHERS:%=ctl/%.c)))
 
 $(O)/fuzz/%.o: %.c

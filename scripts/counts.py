@@ -23,7 +23,7 @@ SEALED = re.compile(r"\bsum_open\(|\bmmap\(")
 PLAIN = re.compile(r"\bfile_(?:replace|stage)\(")
 JSON = re.compile(r'#include "ctl/base/json')
 ONE_WORD = {"ctl/control/revisions.c"}
-STORED_TWICE = {"ctl/control/store.c"}  # replaces the file of the journal, whose format is journal.c's
+STORED_TWICE = {"ctl/control/entries/store.c"}  # replaces the file of the journal, whose format is journal.c's
 
 # A mechanism that retries later and later: a pause that is shifted by the number of failures.
 BACK_OFF = re.compile(r"<<\s*\(?\s*(?:\w+(?:->|\.))?(?:doublings|failures|times|tries|attempts)\b")

@@ -12,7 +12,7 @@
 #include "ctl/agent/task.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
-#include "ctl/control/items.h"
+#include "ctl/control/entries/items.h"
 
 #define ASKED_MAX    256 // changes at a time
 #define PREFIXES_MAX 256 // of a change

@@ -82,7 +82,7 @@ static int refuse_empty(const char *file, struct err *err)
 }
 
 // Nothing is applied if a line failed.
-static int read_and_apply(struct batch *b, struct store **ret_store, struct err *err)
+static int read_and_apply(struct batch *b, struct err *err)
 {
 	int code = read_lines(b, err);
 
@@ -91,17 +91,16 @@ static int read_and_apply(struct batch *b, struct store **ret_store, struct err 
 	batch_check(b);
 	if (b->failed || !b->lines.n)
 		return 0;
-	return batch_apply(b, ret_store, err);
+	return batch_apply(b, err);
 }
 
-// Everything until the result is reported; *ret_store is not set if lines failed.
-static int change(struct batch *b, struct batch_errors *errors, struct store **ret_store,
-		  struct err *err)
+// Everything until the result is reported.
+static int change(struct batch *b, struct batch_errors *errors, struct err *err)
 {
 	int code;
 
 	out_table(errors->ctx->out, "errors");
-	code = read_and_apply(b, ret_store, err);
+	code = read_and_apply(b, err);
 	out_table_end(errors->ctx->out);
 	if (code)
 		return code;
@@ -120,21 +119,18 @@ struct batch_sums {
 
 static void sum_up(struct batch_sums *sums, const struct batch_line *line)
 {
-	const struct records_change *change = &line->blocking.change;
+	const struct records_change *done = &line->change.done;
 
-	if (line->verb->removes) {
-		sums->change.removed += line->unblocking.removed;
-		return;
-	}
-	sums->change.added += change->added;
-	sums->change.extended += change->extended;
-	sums->change.unchanged += change->unchanged;
-	sums->change.removed += change->removed;
-	sums->fleeting &= line->blocking.intent.fleeting;
+	sums->change.added += done->added;
+	sums->change.extended += done->extended;
+	sums->change.unchanged += done->unchanged;
+	sums->change.removed += done->removed;
+	if (!line->change.removes)
+		sums->fleeting &= line->change.intent.fleeting;
 }
 
 static void report_line(const struct batch *b, const struct batch_line *line,
-			const struct store *store, struct batch_sums *sums)
+			struct batch_sums *sums)
 {
 	CLEANUP_TEXT struct text text = {0}, place = {0};
 	struct out *o = b->ctx->out;
@@ -142,11 +138,12 @@ static void report_line(const struct batch *b, const struct batch_line *line,
 
 	out_object(o, NULL);
 	out_set_u64(o, "line", line->number);
-	batch_describe(&text, line, store, o);
+	out_set_string(o, "command", line->change.verb);
+	line_describe(&text, line, b->ctx->instance, NULL, o, NULL);
 	overlay_add_place(&place, b->file, line->number);
 	if (b->ctx->verbose)
 		out_line(o, "%s: %s", text_get(&place), text_get(&text));
-	if (line->verb->removes && unblocking_report_left(&line->unblocking, o, &err)) {
+	if (line->change.removes && line_report_left(line, o, &err)) {
 		log_error("%s: %s (%s)", text_get(&place), err.text, err.hint);
 		sums->left++;
 	}
@@ -181,7 +178,7 @@ static void add_sums(struct text *line, const struct batch *b, const struct batc
 		  c->added, num_plural(c->added, "entry", "entries"), c->extended, c->removed);
 }
 
-static int report(struct batch *b, const struct store *store, struct err *err)
+static int report(struct batch *b, struct err *err)
 {
 	CLEANUP_TEXT struct text line = {0};
 	struct context *ctx = b->ctx;
@@ -189,13 +186,14 @@ static int report(struct batch *b, const struct store *store, struct err *err)
 	struct err open = {0};
 	const char *key;
 
+	show_damage(&b->changed.damaged);
 	out_array(ctx->out, "commands");
 	vec_each (&b->lines, one)
-		report_line(b, *one, store, &sums);
+		report_line(b, *one, &sums);
 	out_end(ctx->out);
 	set_sums(ctx, b, &sums);
 	add_sums(&line, b, &sums);
-	show_interfaces(&line, store->instance, ctx->out, &open);
+	show_interfaces(&line, b->changed.instance, ctx->out, &open);
 	text_addf(&line, "; %s", show_kept(ctx->instance, sums.fleeting, &key));
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s", text_get(&line));
@@ -222,10 +220,9 @@ static int run_whole(struct context *ctx, const struct args *args, struct err *e
 		.say = say_error,
 		.say_ctx = &errors,
 	};
-	CLEANUP_STORE struct store *store = NULL;
-	int code = change(&b, &errors, &store, err);
+	int code = change(&b, &errors, err);
 
-	return code ? code : report(&b, store, err);
+	return code ? code : report(&b, err);
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)

@@ -128,17 +128,17 @@ static size_t take_lines(struct each *e)
 // ---- applying -----------------------------------------------------------------------------------
 
 // The devices are those after the change, for all lines that were applied together.
-static void report(struct each *e, struct each_line *line, const struct store *store,
-		   const struct devices *devices)
+static void report(struct each *e, struct each_line *line, const struct devices *devices)
 {
 	const struct batch_line *done = line->batch.lines.at[0];
 	struct out *o = e->ctx->out;
 
-	batch_describe(&line->result, done, store, o);
+	out_set_string(o, "command", done->change.verb);
+	line_describe(&line->result, done, e->ctx->instance, NULL, o, NULL);
 	text_add(&line->result, " on ");
 	show_devices(&line->result, devices, o, &line->answer);
-	if (done->verb->removes)
-		unblocking_report_left(&done->unblocking, o, &line->answer);
+	if (done->change.removes)
+		line_report_left(done, o, &line->answer);
 }
 
 static void print_answer(struct each *e, const struct each_line *line)
@@ -162,51 +162,49 @@ static void print_answer(struct each *e, const struct each_line *line)
 	out_next_document(o);
 }
 
-static void answer(struct each *e, struct each_line *line, const struct store *store,
+// i: the instance after the change; NULL: it was not opened.
+static void answer(struct each *e, struct each_line *line, const struct instance *i,
 		   const struct devices *devices)
 {
 	out_set_u64(e->ctx->out, "line", line->number);
-	if (store && !line->answer.kind)
-		report(e, line, store, devices);
+	if (i && !line->answer.kind)
+		report(e, line, devices);
 	print_answer(e, line);
 }
 
-static void look(const struct store *store, struct devices *ret)
+static void look(const struct batch *b, struct devices *ret)
 {
-	if (store)
-		devices_read(store->instance, ret, &ret->unknown);
+	show_damage(&b->changed.damaged);
+	if (b->changed.instance)
+		devices_read(b->changed.instance, ret, &ret->unknown);
 }
 
 static void answer_alone(struct each *e, struct each_line *line)
 {
-	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_DEVICES struct devices devices = {0};
 	struct batch *b = &line->batch;
 
 	if (!b->failed)
 		batch_check(b);
 	if (!b->failed)
-		batch_apply(b, &store, &line->answer);
-	look(store, &devices);
-	answer(e, line, store, &devices);
+		batch_apply(b, &line->answer);
+	look(b, &devices);
+	answer(e, line, b->changed.instance, &devices);
 }
 
 // It waits for no name server and no file, and concerns few entries.
 static bool is_plain(const struct each_line *line)
 {
 	const struct batch_line *l = line->batch.lines.n ? line->batch.lines.at[0] : NULL;
-	const struct items *items;
 
-	if (!l || l->failed || args_has(&l->args, "file") || args_has(&l->args, "sync"))
+	if (!l || l->change.failed || args_has(l->args, "file") || args_has(l->args, "sync") ||
+	    l->change.scope != SCOPE_TARGETS)
 		return false;
-	if (l->verb->removes && l->unblocking.scope != SCOPE_TARGETS)
-		return false;
-	items = l->verb->removes ? &l->unblocking.targets.items : &l->blocking.targets.items;
-	return !items->names && !items->geos;
+	return !l->change.targets.items.names && !l->change.targets.items.geos;
 }
 
 // False: nothing has changed, and each line is to be tried for itself.
-static bool apply_together(struct batch *b, struct store **ret_store)
+static bool apply_together(struct batch *b)
 {
 	struct err err = {0};
 	size_t failed;
@@ -217,30 +215,29 @@ static bool apply_together(struct batch *b, struct store **ret_store)
 		return false;
 	if (failed == b->lines.n)
 		return true;
-	return !batch_apply(b, ret_store, &err) && b->failed == failed;
+	return !batch_apply(b, &err) && b->failed == failed;
 }
 
 static void answer_together(struct each *e, struct each_line *lines, size_t n)
 {
-	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_DEVICES struct devices devices = {0};
 	struct batch b = new_batch(e);
 	bool done;
 
 	for (size_t l = 0; l < n; l++)
 		vec_push(&b.lines, lines[l].batch.lines.at[0]);
-	done = apply_together(&b, &store);
-	b.lines.n = 0; // they belong to their own batches
-	batch_free(&b);
-	look(store, &devices);
+	done = apply_together(&b);
+	look(&b, &devices);
 	for (size_t l = 0; l < n; l++) {
 		if (done) {
-			answer(e, &lines[l], store, &devices);
+			answer(e, &lines[l], b.changed.instance, &devices);
 			continue;
 		}
 		read_line(e, &lines[l]);
 		answer_alone(e, &lines[l]);
 	}
+	b.lines.n = 0; // they belong to their own batches
+	batch_free(&b);
 }
 
 static size_t count_plain(const struct each *e, size_t from)

@@ -2,7 +2,7 @@
 // weir batch --each: lines are answered as they come, and those that wait together share a commit.
 #pragma once
 
-#include "ctl/cmd/batch_lines.h"
+#include "ctl/cmd/line.h"
 
 // file: NULL and "-" are standard input. Names and lists hold up the lines after them. 0, or -errno
 // with err set.

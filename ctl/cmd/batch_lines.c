@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Each line is processed by the functions of its command.
-#include "ctl/cmd/batch_lines.h"
-
+// Parses the lines of a batch, and applies them as one change.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/base/diag.h"
-#include "ctl/base/log.h"
+#include "ctl/cmd/block_url.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/show.h"
-#include "ctl/datapath/bpffs.h"
 
-static const struct batch_verb verbs[] = {
+static const struct line_verb verbs[] = {
 	{.command = &cmd_block},
 	{.command = &cmd_allow, .allow = true},
 	{.command = &cmd_unblock, .removes = true},
@@ -34,9 +31,10 @@ static const struct {
 
 static void free_line(struct batch_line *line)
 {
-	blocking_free(&line->blocking);
-	unblocking_free(&line->unblocking);
-	args_free(&line->args);
+	change_free(&line->change);
+	block_url_free(line->url);
+	free(line->note);
+	args_free(&line->parsed);
 	split_free(&line->split);
 	free(line);
 }
@@ -47,18 +45,28 @@ void batch_free(struct batch *b)
 		free_line(*line);
 	vec_free(&b->lines);
 	guard_free(&b->guard);
+	changed_free(&b->changed);
 }
 
-static void fail(struct batch *b, struct batch_line *line, const struct err *err)
+struct batch_line *batch_add(struct batch *b)
+{
+	struct batch_line *line = mem_new(struct batch_line);
+
+	vec_push(&b->lines, line);
+	return line;
+}
+
+void batch_fail(struct batch *b, struct batch_line *line, const struct err *err)
 {
 	if (!b->failed)
 		b->first = *err;
-	b->failed += !line->failed;
-	line->failed = true;
-	b->say(b->say_ctx, line, err);
+	b->failed += !line->change.failed;
+	line->change.failed = true;
+	if (b->say)
+		b->say(b->say_ctx, line, err);
 }
 
-// Reading
+// ---- parsing ------------------------------------------------------------------------------------
 
 static bool is_command(const char *word)
 {
@@ -68,7 +76,7 @@ static bool is_command(const char *word)
 	return false;
 }
 
-static int find_verb(const char *word, const struct batch_verb **ret, struct err *err)
+static int find_verb(const char *word, const struct line_verb **ret, struct err *err)
 {
 	const char *names[ARRAY_SIZE(verbs)], *near;
 
@@ -115,13 +123,13 @@ static int check_option(const struct batch *b, const struct args *args,
 static int parse_args(const struct batch *b, struct batch_line *line, struct err *err)
 {
 	size_t used;
-	int code = args_parse(&line->args, line->split.words.at + 1, line->split.words.n - 1, false,
-			      &used, err);
+	int code = args_parse(&line->parsed, line->split.words.at + 1, line->split.words.n - 1,
+			      false, &used, err);
 
 	if (code)
 		return code;
-	vec_each (&line->args.given, given)
-		if ((code = check_option(b, &line->args, given, err)))
+	vec_each (&line->parsed.given, given)
+		if ((code = check_option(b, &line->parsed, given, err)))
 			return code;
 	return 0;
 }
@@ -132,23 +140,15 @@ static int parse(const struct batch *b, struct batch_line *line, struct err *err
 
 	if (code)
 		return code;
-	line->args.tables[0] = line->verb->command->options;
-	line->args.tables[1] = global_options;
-	line->args.foreign = line->verb->command->foreign;
-	line->args.command = line->verb->command->name;
+	line->parsed.tables[0] = line->verb->command->options;
+	line->parsed.tables[1] = global_options;
+	line->parsed.foreign = line->verb->command->foreign;
+	line->parsed.command = line->verb->command->name;
 	if ((code = parse_args(b, line, err)))
 		return code;
-	if (line->verb->removes)
-		code = unblocking_read(&line->args, line->verb->allow, &line->unblocking, err);
-	else
-		code = blocking_read(b->ctx, &line->args, line->verb->allow, &line->blocking, err);
-	line->blocking.dry_run = line->unblocking.dry_run = b->dry_run;
+	code = line_read(b->ctx, &line->parsed, line->verb, line, err);
+	line->dry_run = b->dry_run;
 	return code;
-}
-
-static struct targets *targets_of(struct batch_line *line)
-{
-	return line->verb->removes ? &line->unblocking.targets : &line->blocking.targets;
 }
 
 // An error of an item: of a word, or of a line of a list that the command reads.
@@ -162,234 +162,70 @@ static void fail_item(struct batch *b, struct batch_line *line, const struct ite
 		overlay_add_place(&place, bad->file, bad->line);
 		err_prefix(&err, "%s", text_get(&place));
 	}
-	fail(b, line, &err);
+	batch_fail(b, line, &err);
 }
 
 static void fail_reading(struct batch *b, struct batch_line *line, const struct err *err)
 {
-	if (!line->verb || !targets_of(line)->items.errors.n) {
-		fail(b, line, err);
+	if (!line->change.targets.items.errors.n) {
+		batch_fail(b, line, err);
 		return;
 	}
-	vec_each (&targets_of(line)->items.errors, bad)
+	vec_each (&line->change.targets.items.errors, bad)
 		fail_item(b, line, bad);
 }
 
 void batch_read_line(struct batch *b, const char *text, size_t len, unsigned number)
 {
-	struct batch_line *line = mem_new(struct batch_line);
+	struct batch_line *line = batch_add(b);
 	struct err err = {0};
 
 	line->number = number;
 	if (split_line(text, len, &line->split, &err)) {
-		vec_push(&b->lines, line);
-		fail(b, line, &err);
-		return;
-	}
-	if (!line->split.words.n) {
+		batch_fail(b, line, &err);
+	} else if (!line->split.words.n) {
+		b->lines.n--;
 		free_line(line);
-		return;
-	}
-	vec_push(&b->lines, line);
-	if (parse(b, line, &err))
+	} else if (parse(b, line, &err)) {
 		fail_reading(b, line, &err);
-}
-
-// Checking
-
-// A line that is to be checked further: it adds, and nothing is wrong with it so far.
-static bool adds(const struct batch_line *line)
-{
-	return !line->failed && !line->verb->removes;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && !strcmp(a, b));
-}
-
-static bool same_resolver(const struct blocking *a, const struct blocking *b)
-{
-	return a->resolver_timeout_ms == b->resolver_timeout_ms &&
-	       same_text(args_value(a->args, "resolver"), args_value(b->args, "resolver"));
-}
-
-static bool has_names(const struct targets *t)
-{
-	return t->items.names || t->items.geos;
-}
-
-static bool asks(const struct batch_line *line)
-{
-	const struct targets *t = &line->blocking.targets;
-
-	return adds(line) && has_names(t) && !t->names;
-}
-
-// Asks for the names of this line and of all later ones that ask the same servers, in parallel.
-static void resolve_with(struct batch *b, size_t first)
-{
-	CLEANUP_VEC VEC(struct targets *) together = {0};
-	struct batch_line *line = b->lines.at[first];
-	char path[BLOCKING_PATH];
-	struct dns_options options = blocking_resolver(b->ctx, &line->blocking, path);
-	struct err err = {0};
-
-	for (size_t l = first; l < b->lines.n; l++)
-		if (asks(b->lines.at[l]) &&
-		    same_resolver(&line->blocking, &b->lines.at[l]->blocking))
-			vec_push(&together, &b->lines.at[l]->blocking.targets);
-	if (targets_resolve(together.at, together.n, &options, &err))
-		fail(b, line, &err);
-}
-
-static void check_line(struct batch *b, struct batch_line *line)
-{
-	struct targets *t = &line->blocking.targets;
-	struct err err = {0};
-
-	if (has_names(t) && !t->asked)
-		return; // the first line that asked the same servers has failed
-	if ((has_names(t) && blocking_answered(&line->blocking, &b->guard, &err)) ||
-	    blocking_check(&line->blocking, &b->guard, &err))
-		fail(b, line, &err);
-}
-
-// One collection for all lines: it fails the first line that needs it.
-static void collect_guard(struct batch *b)
-{
-	struct batch_line *first = NULL;
-	bool forced = true, names = false;
-	struct err err = {0};
-
-	vec_each (&b->lines, line) {
-		if (!adds(*line) || (*line)->verb->allow)
-			continue;
-		names |= blocking_extends(&(*line)->blocking);
-		if (!first || (forced && !(*line)->blocking.force))
-			first = *line;
-		forced &= (*line)->blocking.force;
 	}
-	if (!first || !blocking_guard(b->ctx, &first->blocking, names, forced, &b->guard, &err))
-		return;
-	b->unguarded = true;
-	fail(b, first, &err);
 }
 
-void batch_check(struct batch *b)
-{
-	unsigned kinds = 0;
+// ---- applying -----------------------------------------------------------------------------------
 
-	collect_guard(b);
-	for (size_t l = 0; l < b->lines.n; l++)
-		if (asks(b->lines.at[l]))
-			resolve_with(b, l);
-	vec_each (&b->lines, line) {
-		if (!adds(*line))
-			continue;
-		check_line(b, *line);
-		kinds |= (*line)->blocking.intent.kinds;
-	}
-	blocking_warn_no_forwarding(kinds);
+static void fail_line(void *batch, size_t which, const struct err *err)
+{
+	struct batch *b = batch;
+
+	batch_fail(b, b->lines.at[which], err);
 }
 
-// Applying
-
-// The first command that adds something: the instance must be attached then.
-static const struct batch_line *first_that_adds(const struct batch *b)
+static void keep_feeds(void *batch)
 {
+	struct batch *b = batch;
+
 	vec_each (&b->lines, line)
-		if (adds(*line))
-			return *line;
-	return NULL;
+		block_url_keep(b->ctx, *line);
 }
 
-static int open_store(struct batch *b, struct store **ret, struct err *err)
+int batch_apply(struct batch *b, struct err *err)
 {
-	const struct batch_line *line = first_that_adds(b);
+	CLEANUP_VEC VEC(struct entry_change *) all = {0};
+	struct entry_changes changes = {
+		.instance = b->ctx->instance,
+		.command = b->ctx->line,
+		.guard = &b->guard,
+		.dry_run = b->dry_run,
+		.failed = fail_line,
+		.committed = keep_feeds,
+		.ctx = b,
+	};
 
-	if (line)
-		return blocking_open(b->ctx, line->verb->command->name, b->dry_run, ret, err);
-	if (!bpffs_exist(b->ctx->instance))
-		return not_attached(b->ctx->instance, "undo", err);
-	return store_open(b->ctx->instance, b->ctx->line, ret, err);
-}
-
-static void record(struct batch *b, struct batch_line *line, struct store *store)
-{
-	struct err err = {0};
-
-	if (line->verb->removes ? unblocking_record(&line->unblocking, store, &err)
-				: blocking_record(&line->blocking, store, &err))
-		fail(b, line, &err);
-}
-
-static void record_all(struct batch *b, struct store *store)
-{
-	bool later = false;
-
-	vec_each (&b->lines, line) {
-		if ((*line)->failed)
-			continue;
-		if (later)
-			store_next(store);
-		later = true;
-		record(b, *line, store);
-	}
-}
-
-static bool changes(const struct batch_line *line)
-{
-	return !line->failed && (!line->verb->removes || line->unblocking.removed);
-}
-
-static int commit(struct batch *b, struct store *store, struct err *err)
-{
-	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	bool changed = false, fleeting = true;
-
-	vec_each (&b->lines, line) {
-		if (!changes(*line))
-			continue;
-		changed = true;
-		fleeting &= (*line)->verb->removes ? (*line)->unblocking.fleeting
-						   : (*line)->blocking.intent.fleeting;
-		if ((*line)->blocking.intent.group)
-			store->guard = &b->guard;
-	}
-	return changed ? store_commit(store, fleeting, &plan, err) : 0;
-}
-
-int batch_apply(struct batch *b, struct store **ret_store, struct err *err)
-{
-	CLEANUP_STORE struct store *store = NULL;
-	size_t failed = b->failed;
-	int code = open_store(b, &store, err);
-
-	if (code)
-		return code;
-	show_damage(&store->damaged);
-	record_all(b, store);
-	if ((code = store_gather(store, err)))
-		return code;
-	if (b->failed == failed && !b->dry_run && (code = commit(b, store, err)))
-		return code;
-	store_unlock(store);
-	*ret_store = TAKE_PTR(store);
-	return 0;
-}
-
-void batch_describe(struct text *text, const struct batch_line *line, const struct store *store,
-		    struct out *o)
-{
-	out_set_string(o, "command", line->verb->command->name);
-	if (line->verb->removes) {
-		unblocking_describe(text, &line->unblocking, o);
-		return;
-	}
-	blocking_describe(text, &line->blocking, store, o);
-	blocking_add_change(text, &line->blocking);
-	blocking_add_groups(text, &line->blocking, store, o);
+	vec_each (&b->lines, line)
+		vec_push(&all, &(*line)->change);
+	changes.at = all.at;
+	changes.n = all.n;
+	return entries_change(&changes, &b->changed, err);
 }
 
 const char *batch_shown_file(const char *file)

@@ -1,153 +1,145 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir block, weir allow: add entries to the overlay.
+// weir block, allow, unblock, unallow: each is a batch of one line.
 #include <errno.h>
 
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
-#include "ctl/base/text.h"
 #include "ctl/cmd/attaching.h"
 #include "ctl/cmd/block_url.h"
-#include "ctl/cmd/blocking.h"
 #include "ctl/cmd/live.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/bpffs.h"
 
-// Reports the change, its expiry, its interfaces, and whether it is saved. ret_open: set if
-// interfaces of the instance do not run Weir.
-static void report(struct context *ctx, const struct blocking *r, const struct store *b,
-		   struct err *ret_open)
+static int first_error(const struct batch *b, struct err *err)
 {
-	CLEANUP_TEXT struct text line = {0};
-	struct out *o = ctx->out;
+	*err = b->first;
+	return err->code ? -err->code : -EINVAL;
+}
+
+// ret_open: set if interfaces of the instance do not run Weir.
+static void report_addition(struct context *ctx, const struct batch *b, struct err *ret_open)
+{
+	CLEANUP_TEXT struct text text = {0};
+	const struct batch_line *line = b->lines.at[0];
 	const char *key;
 
-	blocking_describe(&line, r, b, o);
-	text_add(&line, " on ");
-	show_interfaces(&line, b->instance, o, ret_open);
-	blocking_add_change(&line, r);
-	blocking_add_groups(&line, r, b, o);
-	text_addf(&line, "; %s", show_kept(ctx->instance, r->intent.fleeting, &key));
-	out_set_string(o, "instance", ctx->instance);
+	line_warn_overruled(line);
+	line_describe(&text, line, ctx->instance, b->changed.instance, ctx->out, ret_open);
+	text_addf(&text, "; %s", show_kept(ctx->instance, line->change.intent.fleeting, &key));
+	out_set_string(ctx->out, "instance", ctx->instance);
 	if (!ctx->quiet)
-		out_line(o, "%s", text_get(&line));
+		out_line(ctx->out, "%s", text_get(&text));
 }
 
-// Compares a list before the lock is taken: if little has changed, comparing costs much more than
-// changing. NULL: the lock is needed, or an error occurred, which the caller then finds under the
-// lock.
-static struct store *draft_list(const struct context *ctx, struct blocking *r)
+static int report_removal(struct context *ctx, const struct batch *b, struct err *err)
 {
-	CLEANUP_STORE struct store *draft = NULL;
-	struct err err = {0};
+	CLEANUP_TEXT struct text text = {0};
+	const struct batch_line *line = b->lines.at[0];
 
-	if (!r->intent.list[0] || r->dry_run || !bpffs_exist(ctx->instance) ||
-	    store_draft(ctx->instance, &draft, &err) || blocking_record(r, draft, &err))
-		return NULL;
-	blocking_warn_overruled(r, draft);
-	store_reduce(draft);
-	return TAKE_PTR(draft);
+	if (b->changed.unsaved.code)
+		log_warning("not saved: %s; the next attach may restore the removed entries",
+			    b->changed.unsaved.text);
+	line_describe(&text, line, ctx->instance, NULL, ctx->out, NULL);
+	out_set_string(ctx->out, "instance", ctx->instance);
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s in instance %s", text_get(&text), ctx->instance);
+	return line_report_left(line, ctx->out, err);
 }
 
-static int change_store(struct context *ctx, struct blocking *r, struct err *ret_open,
-			struct err *err)
+static int apply(struct batch *b, struct err *err)
 {
-	CLEANUP_STORE struct store *draft = draft_list(ctx, r);
-	CLEANUP_STORE struct store *store = NULL;
-	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct err why = {0};
-	bool adopted;
-	int code = blocking_open(ctx, r->verb, r->dry_run, &store, err);
+	int code = batch_apply(b, err);
 
 	if (code)
 		return code;
-	store->guard = r->intent.group ? &r->guard : NULL;
-	adopted = draft && store_adopt(store, draft);
-	if (!adopted && (code = blocking_record(r, store, err)))
-		return code;
-	if (!r->dry_run && (code = store_commit(store, r->intent.fleeting, &plan, err)))
-		return code;
-	if (!r->dry_run && block_url_keep(ctx, r, &why))
-		log_warning("%s; the list does not follow the feed", why.text);
-	store_unlock(store);
-	show_damage(&store->damaged);
-	if (!adopted)
-		blocking_warn_overruled(r, store);
-	report(ctx, r, store, ret_open);
-	return 0;
+	show_damage(&b->changed.damaged);
+	return b->failed ? first_error(b, err) : 0;
 }
 
-// `-i IFACE`: attaches first, and detaches again if the rest fails. ret_open: as in report().
-static int attach_and_change(struct context *ctx, struct blocking *r, struct err *ret_open,
-			     struct err *err)
+// `-i IFACE`: attaches first, and detaches again if the rest fails.
+static int attach_and_apply(struct context *ctx, struct batch *b, const struct args *args,
+			    struct err *err)
 {
 	CLEANUP(attaching_free) struct attaching attaching = {0};
-	bool live = args_has(r->args, "live");
-	int code = r->dry_run ? 0 : attaching_do(ctx, r->args, &attaching, err);
+	bool live = args_has(args, "live");
+	int code = b->dry_run ? 0 : attaching_do(ctx, args, &attaching, err);
 
 	if (code) {
 		attaching_undo(ctx, &attaching);
 		return code;
 	}
-	code = live ? block_live(ctx, &r->targets, &r->intent, err)
-		    : change_store(ctx, r, ret_open, err);
+	code = live ? block_live(ctx, &b->lines.at[0]->change, err) : apply(b, err);
 	if (code || live)
 		attaching_undo(ctx, &attaching);
 	return code;
 }
 
-// Reads options and targets and resolves addresses: everything before the first change.
-static int prepare(struct context *ctx, const struct args *args, bool allow, struct blocking *r,
-		   struct err *err)
+static int add(struct context *ctx, struct batch *b, const struct args *args, struct err *err)
 {
-	int code = bpffs_ready(err);
-
-	if (code)
-		return code;
-	code = blocking_read(ctx, args, allow, r, err);
-	overlay_report_errors(ctx, &r->targets);
-	if (code)
-		return code;
-	if (!allow &&
-	    (code = blocking_guard(ctx, r, blocking_extends(r), r->force, &r->guard, err)))
-		return code;
-	if ((code = blocking_resolve(ctx, r, &r->guard, err)))
-		return code;
-	return blocking_check(r, &r->guard, err);
-}
-
-static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
-{
-	CLEANUP(blocking_free) struct blocking r = {0};
+	size_t bad = b->lines.at[0]->bad;
 	struct err open = {0};
-	int code = prepare(ctx, args, allow, &r, err);
+	int code = attach_and_apply(ctx, b, args, err);
 
 	if (code)
 		return code;
-	if (args_has(args, "set"))
-		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, false, err);
-	blocking_warn_no_forwarding(r.intent.kinds);
-	if ((code = attach_and_change(ctx, &r, &open, err)))
-		return code;
+	if (b->changed.instance)
+		report_addition(ctx, b, &open);
 	if (open.kind) {
 		*err = open;
 		return -EPERM;
 	}
-	if (r.bad)
-		return err_input(err, "ignored %zu invalid %s", r.bad,
-				 num_plural(r.bad, "line", "lines"));
-	return 0;
+	return bad ? err_input(err, "ignored %zu invalid %s", bad, num_plural(bad, "line", "lines"))
+		   : 0;
+}
+
+static int run(struct context *ctx, const struct args *args, const struct line_verb *verb,
+	       struct err *err)
+{
+	CLEANUP(batch_free)
+	struct batch b = {.ctx = ctx, .file = "-", .dry_run = args_has(args, "dry-run")};
+	struct batch_line *line = batch_add(&b);
+	int code = bpffs_ready(err);
+
+	if (code)
+		return code;
+	code = line_read(ctx, args, verb, line, err);
+	overlay_report_errors(ctx, &line->change.targets);
+	if (code)
+		return code;
+	batch_check(&b);
+	if (b.failed)
+		return first_error(&b, err);
+	if (args_has(args, "set"))
+		return sets_change(ctx, args_value(args, "set"), &line->change.targets,
+				   &line->change.intent, verb->removes, err);
+	if (!verb->removes)
+		return add(ctx, &b, args, err);
+	code = apply(&b, err);
+	return code ? code : report_removal(ctx, &b, err);
 }
 
 static int run_block(struct context *ctx, const struct args *args, struct err *err)
 {
-	return run(ctx, args, false, err);
+	return run(ctx, args, &(struct line_verb){.command = &cmd_block}, err);
 }
 
 static int run_allow(struct context *ctx, const struct args *args, struct err *err)
 {
-	return run(ctx, args, true, err);
+	return run(ctx, args, &(struct line_verb){.command = &cmd_allow, .allow = true}, err);
+}
+
+static int run_unblock(struct context *ctx, const struct args *args, struct err *err)
+{
+	return run(ctx, args, &(struct line_verb){.command = &cmd_unblock, .removes = true}, err);
+}
+
+static int run_unallow(struct context *ctx, const struct args *args, struct err *err)
+{
+	const struct line_verb verb = {.command = &cmd_unallow, .removes = true, .allow = true};
+
+	return run(ctx, args, &verb, err);
 }
 
 // clang-format off
@@ -208,4 +200,52 @@ const struct command cmd_allow = {
 	.options = options,
 	.foreign = foreign,
 	.run = run_allow,
+};
+
+// clang-format off
+static const struct args_option removal_options[] = {
+	OPTION_FILE,
+	OPTION_WIDE,
+	OPTION_MASK,
+	{.name = "to", .help = "only entries that match the destination"},
+	{.name = "both", .help = "entries of both directions (default)"},
+	OPTION_ORIGIN,
+	{.name = "set", .arg = "NAME", .help = "remove the addresses from the dynamic set NAME instead"},
+	{.name = "sync", .arg = "NAME", .help = "entries of the list NAME; without WHAT the whole list"},
+	{.name = "all", .help = "all entries; with --origin NAME all entries of NAME"},
+	{.name = "volatile", .help = "continue even if the state folder cannot be written"},
+	{.name = "dry-run", .help = "print what would be done, change nothing"},
+	{0},
+};
+// clang-format on
+
+static const struct args_foreign removal_foreign[] = {
+	{"iface", 'i',
+	 "entries apply to all interfaces of the instance; weir detach IFACE detaches one"},
+	{"for", 0, "entries are removed at once; weir block WHAT --for TIME lets a block expire"},
+	{"force", 0, "unblock refuses nothing"},
+	{0},
+};
+
+const struct command cmd_unblock = {
+	.name = "unblock",
+	.usage = "WHAT… | -f FILE | --origin NAME | --sync NAME | --all [OPTIONS]",
+	.summary = "remove block entries",
+	.text = "A name is removed with all its addresses. An address stays blocked while another name,\n"
+		"list, origin or prefix blocks it; the command then names the cause. The exit status is\n"
+		"3; it is 0 with --origin, and if only other origins still block the address.\n"
+		"--origin NAME without WHAT removes all entries of NAME.",
+	.options = removal_options,
+	.foreign = removal_foreign,
+	.run = run_unblock,
+};
+
+const struct command cmd_unallow = {
+	.name = "unallow",
+	.usage = "WHAT… | -f FILE | --origin NAME | --sync NAME | --all [OPTIONS]",
+	.summary = "remove allow entries",
+	.text = "Same syntax as weir unblock, for allow entries.",
+	.options = removal_options,
+	.foreign = removal_foreign,
+	.run = run_unallow,
 };

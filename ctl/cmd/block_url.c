@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
+#include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/feeds.h"
@@ -66,18 +67,19 @@ static char *absolute(const char *path)
 	return real || !path ? real : mem_strdup(path);
 }
 
-static int describe(const struct blocking *r, struct feed_list *ret, struct err *err)
+static int describe(const struct batch_line *line, struct feed_list *ret, struct err *err)
 {
-	const struct args *args = r->args;
+	const struct intent *intent = &line->change.intent;
+	const struct args *args = line->args;
 	const char *time = args_value(args, "for");
 
 	*ret = (struct feed_list){
-		.list = mem_strdup(r->intent.list),
-		.origin = mem_strdup(r->intent.origin),
-		.note = mem_strdup(r->intent.note),
+		.list = mem_strdup(intent->list),
+		.origin = mem_strdup(intent->origin),
+		.note = mem_strdup(intent->note),
 		.url = mem_strdup(args_value(args, "url")),
 		.ca = absolute(args_value(args, "ca")),
-		.allow = r->intent.allow,
+		.allow = intent->allow,
 		.to = args_has(args, "to"),
 		.both = args_has(args, "both"),
 		.wide = args_has(args, "wide"),
@@ -89,16 +91,16 @@ static int describe(const struct blocking *r, struct feed_list *ret, struct err 
 }
 
 // With --force the text is fetched again even if it has not changed.
-static int fetch(const struct context *ctx, const struct blocking *r, struct block_url *u,
+static int fetch(const struct context *ctx, const struct batch_line *line, struct block_url *u,
 		 struct err *err)
 {
 	struct policy_url url = {.url = u->list.url, .ca = u->list.ca};
-	char path[BLOCKING_PATH];
-	struct dns_options dns = blocking_resolver(ctx, r, path);
+	char path[LINE_PATH];
+	struct dns_options dns = line_resolver(ctx, line, path);
 	struct fetch_request request = feed_request(&url, &u->copy, &dns);
 	int code;
 
-	if (r->force)
+	if (line->change.force)
 		request.etag = request.modified = NULL;
 	if ((code = fetch_all(&request, 1, &u->result, err)))
 		return code;
@@ -107,52 +109,56 @@ static int fetch(const struct context *ctx, const struct blocking *r, struct blo
 	return u->result.code;
 }
 
-static void add_items(struct blocking *r, const char *text, size_t len)
+static void add_items(struct batch_line *line, const char *text, size_t len)
 {
-	struct items *items = &r->targets.items;
+	struct items *items = &line->change.targets.items;
 	size_t e = items->errors.n;
 
-	items->mask = r->url->list.mask;
-	items_add_text(items, text, len, args_has(r->args, "wide"));
+	items->mask = line->url->list.mask;
+	items_add_text(items, text, len, args_has(line->args, "wide"));
 	for (; e < items->errors.n; e++)
-		items->errors.at[e].file = r->url->list.url;
+		items->errors.at[e].file = line->url->list.url;
 }
 
-int block_url_read(const struct context *ctx, struct blocking *r, struct err *err)
+int block_url_read(const struct context *ctx, struct batch_line *line, struct err *err)
 {
 	CLEANUP_FREE char *key = NULL;
 	struct block_url *u;
-	int code = check_options(r->args, err);
+	int code = check_options(line->args, err);
 
-	if (code || !args_has(r->args, "url"))
+	if (code || !args_has(line->args, "url"))
 		return code;
-	r->url = u = mem_new(struct block_url);
-	if ((code = describe(r, &u->list, err)))
+	line->url = u = mem_new(struct block_url);
+	if ((code = describe(line, &u->list, err)))
 		return code;
 	key = feed_list_key(&u->list);
 	feed_load(ctx->instance, key, &u->copy, NULL);
-	if ((code = fetch(ctx, r, u, err)))
+	if ((code = fetch(ctx, line, u, err)))
 		return code;
 	if (u->result.same)
-		add_items(r, u->copy.text, u->copy.len);
+		add_items(line, u->copy.text, u->copy.len);
 	else
-		add_items(r, u->result.text, u->result.len);
+		add_items(line, u->result.text, u->result.len);
 	return 0;
 }
 
-int block_url_keep(const struct context *ctx, const struct blocking *r, struct err *err)
+static int keep(const struct context *ctx, const struct batch_line *line, struct err *err)
 {
 	CLEANUP_FREE char *key = NULL;
 	CLEANUP_FEED struct feed feed = {0};
-	int code;
+	int code = feed_list_save(ctx->instance, &line->url->list, err);
 
-	if (!r->url)
-		return 0;
-	if ((code = feed_list_save(ctx->instance, &r->url->list, err)))
+	if (code || line->url->result.same)
 		return code;
-	if (r->url->result.same)
-		return 0;
-	key = feed_list_key(&r->url->list);
-	feed = feed_of(key, &r->url->result, r->targets.items.items.n);
+	key = feed_list_key(&line->url->list);
+	feed = feed_of(key, &line->url->result, line->change.targets.items.items.n);
 	return feed_save(ctx->instance, &feed, err);
+}
+
+void block_url_keep(const struct context *ctx, const struct batch_line *line)
+{
+	struct err why = {0};
+
+	if (line->url && keep(ctx, line, &why))
+		log_warning("%s; the list does not follow the feed", why.text);
 }

@@ -10,7 +10,7 @@
 #include "ctl/cmd/list_choice.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
-#include "ctl/control/entries.h"
+#include "ctl/control/entries/listing.h"
 #include "ctl/datapath/bpffs.h"
 
 struct listing {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "ctl/cmd/command.h"
-#include "ctl/control/entries.h"
-#include "ctl/control/items.h"
+#include "ctl/control/entries/items.h"
+#include "ctl/control/entries/listing.h"
 
 // Lines of the option table of list.
 #define OPTION_CHOICE                                                                           \

@@ -39,45 +39,47 @@ static void catch_signals(void)
 
 struct live {
 	struct context *ctx;
-	const struct targets *targets;
-	struct intent *intent;
+	struct entry_change *change;
 	char origin[32]; // only its references are removed at the end
-	uint64_t since_ms;
 };
+
+static void fail(void *err, size_t which, const struct err *why)
+{
+	*(struct err *)err = *why;
+}
+
+static int apply(struct live *l, struct err *err)
+{
+	CLEANUP_CHANGED struct entries_changed changed = {0};
+	struct err why = {0};
+	struct entry_changes changes = {
+		.instance = l->ctx->instance,
+		.command = l->ctx->line,
+		.at = &l->change,
+		.n = 1,
+		.failed = fail,
+		.ctx = &why,
+	};
+	int code = entries_change(&changes, &changed, err);
+
+	if (code || !why.kind)
+		return code;
+	*err = why;
+	return -EINVAL;
+}
 
 // Adds or renews the references.
 static int renew(struct live *l, struct err *err)
 {
-	CLEANUP_STORE struct store *store = NULL;
-	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct records_change change;
-	int code = store_open(l->ctx->instance, l->ctx->line, &store, err);
-
-	if (code)
-		return code;
-	if ((code = need_attached(store->instance, "block", err)))
-		return code;
-	l->intent->now_s = store->clock.wall_ms / 1000;
-	l->intent->until_s = l->intent->now_s + LEASE_S;
-	if ((code = targets_load(l->targets, l->intent, store, err)))
-		return code;
-	targets_record(l->targets, l->intent, store, &change);
-	return store_commit(store, true, &plan, err);
+	l->change->intent.now_s = (uint64_t)time(NULL);
+	l->change->intent.until_s = l->change->intent.now_s + LEASE_S;
+	return apply(l, err);
 }
 
 static int unblock(struct live *l, struct err *err)
 {
-	CLEANUP_STORE struct store *store = NULL;
-	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	size_t removed;
-	int code = store_open(l->ctx->instance, l->ctx->line, &store, err);
-
-	if (code)
-		return code;
-	if ((code = targets_load(l->targets, l->intent, store, err)))
-		return code;
-	targets_unrecord(l->targets, l->intent, store, &removed);
-	return store_commit(store, true, &plan, err);
+	l->change->removes = true;
+	return apply(l, err);
 }
 
 static void show_entry(struct live *l, const char *name, const struct prefix *p,
@@ -104,7 +106,7 @@ static int show_prefix(struct live *l, const struct instance *i, const char *nam
 	if (code)
 		return code;
 	for (size_t e = 0; e < n; e++)
-		if (l->intent->kinds & 1u << entries[e].kind)
+		if (l->change->intent.kinds & 1u << entries[e].kind)
 			show_entry(l, name, p, &entries[e]);
 	return 0;
 }
@@ -129,9 +131,9 @@ static int show_item(struct live *l, const struct instance *i, const struct item
 
 	if (!item->name)
 		return show_prefix(l, i, "", &item->prefix, err);
-	if ((ranges = targets_ranges(l->targets, item->name)))
+	if ((ranges = targets_ranges(&l->change->targets, item->name)))
 		return show_ranges(l, i, item->name, ranges, err);
-	answer = targets_answer(l->targets, item->name);
+	answer = targets_answer(&l->change->targets, item->name);
 	for (size_t a = 0; answer && a < answer->n; a++) {
 		struct prefix host =
 			prefix_of(&answer->addrs[a], (uint8_t)addr_bits(&answer->addrs[a]));
@@ -145,7 +147,7 @@ static int show_item(struct live *l, const struct instance *i, const struct item
 
 static int show_items(struct live *l, const struct instance *i, struct err *err)
 {
-	vec_each (&l->targets->items.items, item) {
+	vec_each (&l->change->targets.items.items, item) {
 		int code = show_item(l, i, item, err);
 
 		if (code)
@@ -195,14 +197,14 @@ static int loop(struct live *l, struct err *err)
 	return 0;
 }
 
-int block_live(struct context *ctx, const struct targets *t, struct intent *intent, struct err *err)
+int block_live(struct context *ctx, struct entry_change *change, struct err *err)
 {
-	struct live l = {.ctx = ctx, .targets = t, .intent = intent};
+	struct live l = {.ctx = ctx, .change = change};
 	struct err end = {0}, why = {0};
 	int code, open, unblocked;
 
 	snprintf(l.origin, sizeof(l.origin), "live-%d", getpid());
-	intent->origin = l.origin;
+	change->intent.origin = l.origin;
 	catch_signals();
 	if ((code = renew(&l, err)))
 		return code;

@@ -3,10 +3,8 @@
 #pragma once
 
 #include "ctl/cmd/command.h"
-#include "ctl/control/bringup.h"
-#include "ctl/control/targets.h"
+#include "ctl/control/entries/change.h"
 
 // `block --live`: the targets are resolved and checked, the interfaces attached. Blocks under a
 // lease, prints counters each second until a signal, then takes away what it added.
-int block_live(struct context *ctx, const struct targets *t, struct intent *intent,
-	       struct err *err);
+int block_live(struct context *ctx, struct entry_change *change, struct err *err);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ctl/cmd/command.h"
-#include "ctl/control/targets.h"
+#include "ctl/control/entries/targets.h"
 
 // Lines of an option table.
 #define OPTION_DIRECTION                                                       \

@@ -12,8 +12,8 @@
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/answered.h"
+#include "ctl/control/entries/targets.h"
 #include "ctl/control/refresh.h"
-#include "ctl/control/targets.h"
 #include "ctl/datapath/bpffs.h"
 
 #define NAMES_MAX (16u << 20) // bytes of a file of names

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ctl/cmd/command.h"
-#include "ctl/control/targets.h"
+#include "ctl/control/entries/targets.h"
 
 // Refuses options of block and unblock that cannot be combined with --set. Returns 0, or -EINVAL
 // with err set.

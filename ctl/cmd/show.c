@@ -251,24 +251,3 @@ const char *show_kept(const char *instance, bool fleeting, const char **ret_key)
 		return "not saved";
 	return boot ? "saved, restored at boot" : "saved";
 }
-
-int not_attached(const char *instance, const char *verb, struct err *err)
-{
-	CLEANUP_FREE struct gateway *gateways = NULL;
-	struct link link;
-	size_t n = 0;
-
-	err_input(err, "instance '%s' is not attached to any interface: cannot %s", instance, verb);
-	if (!route_gateways(&gateways, &n, NULL) && n &&
-	    !link_get_by_index(gateways[0].ifindex, &link, NULL))
-		err_hint(err, "the default route goes through %s: add -i %s, or run weir attach %s",
-			 link.name, link.name, link.name);
-	else
-		err_hint(err, "add -i IFACE, or run weir attach IFACE");
-	return -ENOENT;
-}
-
-int need_attached(const struct instance *i, const char *verb, struct err *err)
-{
-	return instance_has_ifaces(i) ? 0 : not_attached(i->name, verb, err);
-}

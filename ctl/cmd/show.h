@@ -5,7 +5,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/control/devices.h"
-#include "ctl/control/store.h"
+#include "ctl/control/entries/store.h"
 
 // "block from", "allow to".
 const char *kind_text(uint8_t kind);
@@ -42,7 +42,3 @@ void show_damage(const struct err *damaged);
 // Whether entries of the instance are saved: "saved", "saved, restored at boot", "not saved"; key
 // is for JSON.
 const char *show_kept(const char *instance, bool fleeting, const char **ret_key);
-// -ENOENT if no interface is attached; the error names the interface of the default route.
-int need_attached(const struct instance *i, const char *verb, struct err *err);
-// The same when there is no instance at all.
-int not_attached(const char *instance, const char *verb, struct err *err);

@@ -10,7 +10,7 @@
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/devices.h"
-#include "ctl/control/entries.h"
+#include "ctl/control/entries/listing.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
 

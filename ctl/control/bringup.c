@@ -13,10 +13,10 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/entries/store.h"
 #include "ctl/control/fitness.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/recover.h"
-#include "ctl/control/store.h"
 #include "ctl/control/unchanged.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"

@@ -12,7 +12,7 @@
 #include "common/counters.h"
 #include "ctl/base/err.h"
 #include "ctl/control/candidate.h"
-#include "ctl/control/store.h"
+#include "ctl/control/entries/store.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/datapath/test_program.h"
 

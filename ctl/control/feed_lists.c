@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/control/entries/items.h"
 #include "ctl/control/feeds.h"
-#include "ctl/control/items.h"
 #include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
 

@@ -7,10 +7,10 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/entries/store.h"
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/feeds.h"
 #include "ctl/control/revisions.h"
-#include "ctl/control/store.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
 

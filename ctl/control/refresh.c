@@ -9,7 +9,7 @@
 
 #include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
-#include "ctl/control/store.h"
+#include "ctl/control/entries/store.h"
 
 void refresh_free(struct refresh *r)
 {

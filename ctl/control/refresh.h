@@ -20,8 +20,8 @@
 #include "ctl/base/err.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/apply.h"
+#include "ctl/control/entries/records.h"
 #include "ctl/control/guard.h"
-#include "ctl/control/records.h"
 #include "ctl/net/dns.h"
 
 // Bits: where names are.

@@ -9,8 +9,8 @@
 
 #include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/entries/store.h"
 #include "ctl/control/refresh.h"
-#include "ctl/control/store.h"
 #include "ctl/net/geo_db.h"
 
 struct wishes {

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/control/entries/targets.h"
 #include "ctl/control/environment.h"
 #include "ctl/control/refresh.h"
-#include "ctl/control/targets.h"
 
 struct reference_list {
 	struct reference *at;

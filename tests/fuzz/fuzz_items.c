@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Fuzz target: items to block, as text. The first byte selects a list or an argument of a command.
-#include "ctl/control/items.h"
+#include "ctl/control/entries/items.h"
 #include "tests/fuzz/fuzz.h"
 
 // The strings of the result must be readable after the input was freed.

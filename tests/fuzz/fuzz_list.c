@@ -2,7 +2,7 @@
 // Fuzz target: the list files of a policy. The first byte selects lax and wide. The other parser of
 // such files, for `block -f`, must give the same result for every list with addresses only.
 #include "common/limits-policy.h"
-#include "ctl/control/items.h"
+#include "ctl/control/entries/items.h"
 #include "ctl/policy/host.h"
 #include "ctl/policy/list.h"
 #include "tests/fuzz/fuzz.h"

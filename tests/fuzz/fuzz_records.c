@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Fuzz target: the journal of the overlay, its frames, its lines and its index.
-#include "ctl/control/journal.h"
-#include "ctl/control/journal_index.h"
+#include "ctl/control/entries/journal.h"
+#include "ctl/control/entries/journal_index.h"
 #include "tests/fuzz/fuzz.h"
 
 struct reading {

@@ -171,6 +171,11 @@ def test_errors_of_a_list(on, tmp_path):
     assert "1 of 1 command failed" in done.stderr
 
 
+def test_an_allowed_address_is_not_guarded(on):
+    batch(on, "block 203.0.113.7\nallow 10.77.0.1\n")
+    assert set(on.entries()) == {"203.0.113.7", "10.77.0.1"}
+
+
 def test_a_refusal_while_applying_changes_nothing(on):
     on("block", "-f", "-", "--sync", "feed", input="\n".join(f"203.0.113.{i}" for i in range(10)))
     short = "block 198.51.100.1\nblock 203.0.113.1 --sync feed\n"

@@ -324,6 +324,13 @@ class TestEntries:
     def test_refusals(self, on, words, sentence):
         assert sentence in on.fails(1, "block", *words)
 
+    @pytest.mark.parametrize("words, lines", [(("unblock", "--sync", "feed"), None), (("batch",), "unblock --sync feed\n")])
+    def test_a_removed_list_follows_no_feed(self, on, block, words, lines):
+        block()
+        assert list((on.state / "feeds").glob("*.list"))
+        on(*words, input=lines)
+        assert not on.entries() and not list((on.state / "feeds").glob("*.list"))
+
     def test_the_same_text_writes_nothing(self, on, block, feed):
         feed.tagged = False
         on.run()

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/control/entries/store.h"
 #include "ctl/control/macs.h"
-#include "ctl/control/store.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
@@ -277,13 +277,13 @@ static int fake_macs(const struct instance *i, const struct devices *devices, st
 #define lock_share          fake_lock
 #define devices_sync        fake_devices
 #define macs_write          fake_macs
-#include "ctl/control/store.c"
-#include "ctl/control/store_diff.c"
-#include "ctl/control/store_ends.c"
-#include "ctl/control/store_group.c"
-#include "ctl/control/store_load.c"
-#include "ctl/control/store_snapshot.c"
-#include "ctl/control/store_steps.c"
+#include "ctl/control/entries/store.c"
+#include "ctl/control/entries/store_diff.c"
+#include "ctl/control/entries/store_ends.c"
+#include "ctl/control/entries/store_group.c"
+#include "ctl/control/entries/store_load.c"
+#include "ctl/control/entries/store_snapshot.c"
+#include "ctl/control/entries/store_steps.c"
 
 // ---- helpers ------------------------------------------------------------------------------------
 

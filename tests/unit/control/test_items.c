@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/items.h: the meaning of lines, messages of refusals, and bounds.
+// Unit tests of ctl/control/entries/items.h: the meaning of lines, messages of refusals, bounds.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/base/text.h"
-#include "ctl/control/items.h"
+#include "ctl/control/entries/items.h"
 
 static void add_word(struct items *b, const char *word)
 {

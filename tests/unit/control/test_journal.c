@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/journal.h, journal_line.h, journal_index.h and journal_order.h: the
-// text of the journal and of version 1 is printed, parsed, cut and changed, and its content is
+// Unit tests of ctl/control/entries/journal.h, journal_line.h, journal_index.h and journal_order.h:
+// the text of the journal and of version 1 is printed, parsed, cut and changed, and its content is
 // compared.
 #include "tests/unit/base/unit.h"
 
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "ctl/base/sum.h"
-#include "ctl/control/journal_file.h"
-#include "ctl/control/journal_order.h"
+#include "ctl/control/entries/journal_file.h"
+#include "ctl/control/entries/journal_order.h"
 
 #define BOOT   "8f0c2b6e-0d0c-4a53-9d0e-0a6ad6a3f3c1"
 #define HOLDER "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\"\n"

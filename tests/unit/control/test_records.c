@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/records.h: each operation by example, all against a naive model, and
-// the file's text against damage.
+// Unit tests of ctl/control/entries/records.h: each operation by example, all against a naive
+// model, and the file's text against damage.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/base/text.h"
-#include "ctl/control/records.h"
+#include "ctl/control/entries/records.h"
 
 #define FROM (1u << OVERLAY_BLOCK_FROM)
 #define TO   (1u << OVERLAY_BLOCK_TO)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/control/entries/targets.h"
 #include "ctl/control/refresh.h"
-#include "ctl/control/targets.h"
 
 #define NOW  1000000
 #define FROM OVERLAY_BLOCK_FROM

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/store.h on a kernel of the test's own: commits, owners, expiry, damaged
-// files, and a kill before and after each step.
+// Unit tests of ctl/control/entries/store.h on a kernel of the test's own: commits, owners, expiry,
+// damaged files, and a kill before and after each step.
 #include "tests/unit/control/store_kernel.h"
 
 // Runs one command: opens the store, adds a reference, commits.

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Records commands in an open store, commits them, and collects what their reports need.
+#include "ctl/control/entries/change.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/num.h"
+#include "ctl/control/devices.h"
+#include "ctl/control/entries/change_remove.h"
+#include "ctl/control/entries/records_group.h"
+#include "ctl/control/feed_lists.h"
+#include "ctl/control/recover.h"
+#include "ctl/datapath/bpffs.h"
+
+void change_free(struct entry_change *c)
+{
+	vec_each (&c->overruled, one)
+		free(one->name);
+	vec_free(&c->overruled);
+	change_free_left(c);
+	vec_free(&c->left);
+	vec_free(&c->groups);
+	targets_free(&c->targets);
+}
+
+void changed_free(struct entries_changed *c)
+{
+	instance_free(TAKE_PTR(c->instance));
+}
+
+// ---- recording ----------------------------------------------------------------------------------
+
+static size_t list_size(const struct store *b, const char *list)
+{
+	size_t n = 0;
+
+	vec_each (&b->records.list, record)
+		n += !strcmp(b->records.owners.at[record->owner].list, list);
+	return n;
+}
+
+// A list that shrinks to less than half is more often a broken download than an intended change.
+static int check_shrink(const struct entry_change *c, size_t before, struct err *err)
+{
+	size_t after = c->listed;
+
+	if (c->force || !c->done.removed || after * 2 > before)
+		return 0;
+	err_refused(err, "list '%s' would shrink from %zu to %zu %s", c->intent.list, before, after,
+		    num_plural(after, "entry", "entries"));
+	err_hint(err, "--force accepts it");
+	return -EPERM;
+}
+
+static void find_overruled(struct entry_change *c, const struct store *b)
+{
+	for (; c->overruled.n; c->overruled.n--)
+		free(vec_last(&c->overruled)->name);
+	if (c->intent.allow)
+		return;
+	vec_each (&c->targets.items.items, item)
+		for (uint8_t kind = OVERLAY_ALLOW_FROM; kind < OVERLAY_KINDS; kind += 2) {
+			const struct reference *allow;
+			size_t n = 0;
+
+			if (item->name ||
+			    !(allow = records_find(&b->records, &item->prefix, kind, &n)))
+				continue;
+			vec_push(&c->overruled,
+				 ((struct change_overruled){
+					 item->prefix,
+					 mem_strdup(b->records.owners.at[allow->owner].name)}));
+		}
+}
+
+static int record_addition(struct entry_change *c, struct store *b, struct err *err)
+{
+	bool list = c->intent.list[0];
+	int code = targets_load(&c->targets, &c->intent, b, err);
+	size_t before;
+
+	if (code)
+		return code;
+	before = list ? list_size(b, c->intent.list) : 0;
+	targets_record(&c->targets, &c->intent, b, &c->done);
+	find_overruled(c, b);
+	if (!list)
+		return 0;
+	c->listed = list_size(b, c->intent.list);
+	return check_shrink(c, before, err);
+}
+
+// False: a command has failed.
+static bool record_all(const struct entry_changes *c, struct store *b)
+{
+	bool later = false, good = true;
+
+	for (size_t n = 0; n < c->n; n++) {
+		struct entry_change *one = c->at[n];
+		struct err err = {0};
+
+		if (one->failed)
+			continue;
+		if (later)
+			store_next(b);
+		later = true;
+		if (!(one->removes ? change_remove(one, b, &err) : record_addition(one, b, &err)))
+			continue;
+		c->failed(c->ctx, n, &err);
+		good = false;
+	}
+	return good;
+}
+
+// Compares a list before the lock is taken: if little has changed, comparing costs much more than
+// changing. NULL: the lock is needed, or an error occurred, which is found again under the lock.
+static struct store *draft_list(const struct entry_changes *c)
+{
+	CLEANUP_STORE struct store *draft = NULL;
+	struct err err = {0};
+
+	if (c->n != 1 || c->at[0]->removes || !c->at[0]->intent.list[0] || c->dry_run ||
+	    !bpffs_exist(c->instance) || store_draft(c->instance, &draft, &err) ||
+	    record_addition(c->at[0], draft, &err))
+		return NULL;
+	store_reduce(draft);
+	return TAKE_PTR(draft);
+}
+
+// ---- committing ---------------------------------------------------------------------------------
+
+// The first command that adds something: the instance must be attached then.
+static const struct entry_change *first_addition(const struct entry_changes *c)
+{
+	for (size_t n = 0; n < c->n; n++)
+		if (!c->at[n]->failed && !c->at[n]->removes)
+			return c->at[n];
+	return NULL;
+}
+
+static int open_store(const struct entry_changes *c, struct store **ret, struct err *err)
+{
+	const struct entry_change *adds = first_addition(c);
+	int code;
+
+	if (!bpffs_exist(c->instance))
+		return not_attached(c->instance, adds ? adds->verb : "undo", err);
+	if ((code = store_open(c->instance, c->command, ret, err)) || !adds)
+		return code;
+	// Interfaces of an expired trial pass everything, so entries would have no effect there.
+	if (!c->dry_run && (code = recover_trial((*ret)->instance, err)))
+		return code;
+	return need_attached((*ret)->instance, adds->verb, err);
+}
+
+// A list that is removed as a whole follows no feed any more.
+static void forget_feeds(const struct entry_changes *c)
+{
+	for (size_t n = 0; n < c->n; n++) {
+		const struct entry_change *one = c->at[n];
+		bool all = one->scope == SCOPE_EVERYBODY;
+
+		if (!one->failed && one->removes && one->scope != SCOPE_TARGETS)
+			feed_lists_forget(c->instance, one->intent.allow,
+					  all ? NULL : one->intent.origin,
+					  one->scope == SCOPE_LIST ? one->intent.list : NULL);
+	}
+}
+
+static int commit(const struct entry_changes *c, struct store *b, struct err *err)
+{
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	bool any = false, fleeting = true;
+	int code;
+
+	for (size_t n = 0; n < c->n; n++) {
+		const struct entry_change *one = c->at[n];
+
+		if (one->failed || (one->removes && !one->done.removed))
+			continue;
+		any = true;
+		fleeting &= one->intent.fleeting;
+		if (one->intent.group)
+			b->guard = c->guard;
+	}
+	if (any && (code = store_commit(b, fleeting, &plan, err)))
+		return code;
+	forget_feeds(c);
+	if (c->committed)
+		c->committed(c->ctx);
+	return 0;
+}
+
+// ---- the result ---------------------------------------------------------------------------------
+
+// Returns when the entry of the only target expires, since another reference may keep it longer.
+// With both directions it is the earlier of the two times.
+static uint64_t stays_until(const struct entry_change *c, const struct store *b)
+{
+	const struct item *item = c->targets.items.items.at;
+	uint64_t all = UINT64_MAX;
+
+	if (c->targets.items.items.n != 1 || item->name)
+		return c->intent.until_s;
+	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
+		uint64_t latest = c->intent.until_s;
+		const struct reference *record;
+		size_t n = 0;
+
+		if (!(c->intent.kinds & 1u << kind))
+			continue;
+		record = records_find(&b->records, &item->prefix, kind, &n);
+		for (size_t k = 0; record && k < n; k++)
+			latest = record[k].until_s > latest ? record[k].until_s : latest;
+		all = latest < all ? latest : all;
+	}
+	return all;
+}
+
+// Returns the group of the origin that the host is in now; NULL: none.
+static const struct reference *group_of(const struct entry_change *c, const struct store *b,
+					const struct item *item)
+{
+	for (uint8_t kind = 0; !item->name && kind < OVERLAY_KINDS; kind++) {
+		size_t n = 0;
+		const struct reference *record = records_find(&b->records, &item->prefix, kind, &n);
+
+		for (size_t k = 0; k < n; k++) {
+			const char *origin = b->records.owners.at[record[k].owner].origin;
+			const struct reference *group =
+				records_group_of(&b->records, &b->records.list, &record[k]);
+
+			if (group && !strcmp(origin, c->intent.origin))
+				return group;
+		}
+	}
+	return NULL;
+}
+
+// Collects the groups in the order of the records, without duplicates.
+static void find_groups(struct entry_change *c, const struct store *b)
+{
+	const struct reference *first = NULL;
+
+	vec_each (&c->targets.items.items, item) {
+		const struct reference *group = group_of(c, b, item);
+
+		if (!group)
+			continue;
+		vec_push(&c->groups, group->prefix);
+		first = first && first < group ? first : group;
+	}
+	prefixes_sort(&c->groups);
+	c->hosts = first ? records_group_size(&b->records, &b->records.list, first) : 0;
+}
+
+static void note_result(struct entry_change *c, const struct store *b)
+{
+	if (c->removes)
+		return;
+	c->until_s = stays_until(c, b);
+	if (c->intent.group)
+		find_groups(c, b);
+}
+
+int entries_change(const struct entry_changes *c, struct entries_changed *ret, struct err *err)
+{
+	CLEANUP_STORE struct store *draft = draft_list(c), *store = NULL;
+	bool good;
+	int code = open_store(c, &store, err);
+
+	if (code)
+		return code;
+	good = (draft && store_adopt(store, draft)) || record_all(c, store);
+	if ((code = store_gather(store, err)))
+		return code;
+	if (good && !c->dry_run && (code = commit(c, store, err)))
+		return code;
+	store_unlock(store);
+	for (size_t n = 0; n < c->n; n++)
+		note_result(c->at[n], store);
+	ret->damaged = store->damaged;
+	ret->unsaved = store->unsaved;
+	ret->instance = TAKE_PTR(store->instance);
+	return 0;
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Resolves names to addresses and makes references to the addresses.
+#include "ctl/control/entries/targets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+unsigned kinds_of(bool allow, bool from, bool to)
+{
+	return (from ? 1u << (allow ? OVERLAY_ALLOW_FROM : OVERLAY_BLOCK_FROM) : 0) |
+	       (to ? 1u << (allow ? OVERLAY_ALLOW_TO : OVERLAY_BLOCK_TO) : 0);
+}
+
+char *target_name(const char *name)
+{
+	char *copy = mem_strdup(name);
+	size_t len = strlen(copy);
+
+	if (geo_is_name(name))
+		return copy;
+	for (char *c = copy; *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
+	if (len > 1 && copy[len - 1] == '.')
+		copy[len - 1] = '\0';
+	return copy;
+}
+
+void targets_free(struct targets *t)
+{
+	if (t->answers)
+		dns_answers_free(t->answers, t->names_n);
+	free(t->answers);
+	for (size_t n = 0; n < t->names_n; n++)
+		free((char *)t->names[n]);
+	free(t->names);
+	targets_free_ranges(t);
+	items_free(&t->items);
+	*t = (struct targets){0};
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Sorts n names and keeps each once; the others are freed if they are the caller's own. Returns how
+// many are kept.
+static size_t sort_names(const char **names, size_t n, bool own)
+{
+	size_t kept = 0;
+
+	if (n)
+		qsort(names, n, sizeof(*names), compare_names);
+	for (size_t i = 0; i < n; i++) {
+		if (!kept || strcmp(names[kept - 1], names[i]))
+			names[kept++] = names[i];
+		else if (own)
+			free((char *)names[i]);
+	}
+	return kept;
+}
+
+// Collects each name once, sorted, in the form of the records.
+static void collect_names(struct targets *t)
+{
+	size_t n = 0;
+
+	t->names = mem_zalloc(t->items.names, sizeof(*t->names));
+	vec_each (&t->items.items, item)
+		if (item->name && !geo_is_name(item->name))
+			t->names[n++] = target_name(item->name);
+	t->names_n = sort_names(t->names, n, true);
+}
+
+int targets_check_answers(const struct targets *t, struct err *err)
+{
+	size_t failed = 0;
+	const struct dns_answer *first = NULL;
+	char why[512];
+	int code = targets_check_ranges(t, err);
+
+	if (code)
+		return code;
+	for (size_t n = 0; n < t->names_n; n++) {
+		failed += t->answers[n].error != 0;
+		if (t->answers[n].error && !first)
+			first = &t->answers[n];
+	}
+	if (!first)
+		return 0;
+	dns_describe(first, why, sizeof(why));
+	if (first->error == -ETIMEDOUT || first->error == -ECONNREFUSED || first->error == -EIO)
+		err_stated(err, -first->error, "%s", why);
+	else
+		err_input(err, "%s", why);
+	if (failed > 1)
+		err_hint(err, "%zu more of %zu names failed", failed - 1, t->names_n);
+	return first->error;
+}
+
+// The answers for the names of several targets.
+struct answers {
+	VEC(const char *) names;
+	struct dns_answer *at;
+};
+
+static void answers_free(struct answers *a)
+{
+	if (a->at)
+		dns_answers_free(a->at, a->names.n);
+	free(a->at);
+	vec_free(&a->names);
+}
+
+static const struct dns_answer *find_answer(const char *const *names, size_t n,
+					    const struct dns_answer *answers, const char *name)
+{
+	const char *const *found =
+		n ? bsearch(&name, names, n, sizeof(*names), compare_names) : NULL;
+
+	return found ? &answers[found - names] : NULL;
+}
+
+static void copy_answers(struct targets *t, const struct answers *a)
+{
+	t->asked = true;
+	t->answers = mem_zalloc(t->names_n, sizeof(*t->answers));
+	for (size_t i = 0; i < t->names_n; i++) {
+		const struct dns_answer *from =
+			find_answer(a->names.at, a->names.n, a->at, t->names[i]);
+
+		t->answers[i] = *from;
+		t->answers[i].name = t->names[i];
+		t->answers[i].addrs = mem_zalloc(from->n, sizeof(*from->addrs));
+		if (from->n)
+			memcpy(t->answers[i].addrs, from->addrs, from->n * sizeof(*from->addrs));
+	}
+}
+
+int targets_resolve(struct targets *const *list, size_t n, const struct dns_options *options,
+		    struct err *err)
+{
+	CLEANUP(answers_free) struct answers all = {0};
+	int code = targets_find_ranges(list, n, err);
+
+	if (code)
+		return code;
+	for (size_t i = 0; i < n; i++) {
+		collect_names(list[i]);
+		for (size_t k = 0; k < list[i]->names_n; k++)
+			vec_push(&all.names, list[i]->names[k]);
+	}
+	for (size_t i = 0; !all.names.n && i < n; i++)
+		list[i]->asked = true;
+	if (!all.names.n)
+		return 0;
+	all.names.n = sort_names(all.names.at, all.names.n, false);
+	all.at = mem_zalloc(all.names.n, sizeof(*all.at));
+	if ((code = dns_resolve(all.names.at, all.names.n, options, all.at, err)))
+		return code;
+	for (size_t i = 0; i < n; i++)
+		copy_answers(list[i], &all);
+	return 0;
+}
+
+int targets_skip(struct targets *t, const struct guard *g, bool wide,
+		 void (*skipped)(void *ctx, const char *name, const struct addr *a,
+				 const char *why),
+		 void *ctx, struct err *err)
+{
+	for (size_t n = 0; n < t->names_n; n++) {
+		struct dns_answer *answer = &t->answers[n];
+		struct guard_sieve sieve = {.guard = g, .wide = wide};
+		size_t kept = 0;
+
+		for (size_t a = 0; a < answer->n; a++) {
+			const char *why = guard_sift(&sieve, &answer->addrs[a]);
+
+			if (why)
+				skipped(ctx, t->names[n], &answer->addrs[a], why);
+			else
+				answer->addrs[kept++] = answer->addrs[a];
+		}
+		answer->n = kept;
+		if (!kept) {
+			err_refused(err,
+				    "all addresses of '%s' are protected from blocking by name",
+				    t->names[n]);
+			if (!wide)
+				err_hint(
+					err,
+					"--wide allows private, link-local and multicast addresses");
+			return -EPERM;
+		}
+	}
+	return 0;
+}
+
+const struct dns_answer *targets_answer(const struct targets *t, const char *name)
+{
+	CLEANUP_FREE char *key = target_name(name);
+
+	return find_answer(t->names, t->names_n, t->answers, key);
+}
+
+static unsigned item_kinds(const struct item *item, const struct intent *intent)
+{
+	if (item->both)
+		return kinds_of(intent->allow, true, true);
+	return item->to ? kinds_of(intent->allow, false, true) : intent->kinds;
+}
+
+static uint64_t item_until(const struct item *item, const struct intent *intent)
+{
+	return item->for_ms ? intent->now_s + (item->for_ms + 999) / 1000 : intent->until_s;
+}
+
+static struct owner make_owner(const struct intent *intent, const char *name, const char *note)
+{
+	return (struct owner){
+		.origin = (char *)intent->origin,
+		.list = (char *)intent->list,
+		.name = (char *)name,
+		.note = (char *)(note ? note : intent->note),
+		.by = (char *)intent->by,
+		.since_s = intent->now_s,
+		.fleeting = intent->fleeting,
+		.group = name[0] ? 0 : intent->group,
+	};
+}
+
+struct references {
+	struct reference *at;
+	size_t n, cap;
+};
+
+static void add_references(struct references *references, const struct prefix *p, unsigned kinds,
+			   uint64_t until, uint32_t owner)
+{
+	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++)
+		if (kinds & 1u << kind)
+			*vec_add(references) = (struct reference){
+				.prefix = *p, .kind = kind, .until_s = until, .owner = owner};
+}
+
+static void add_answer(struct references *references, const struct dns_answer *answer,
+		       unsigned kinds, uint64_t until, uint32_t owner)
+{
+	for (size_t a = 0; answer && a < answer->n; a++) {
+		struct prefix host =
+			prefix_of(&answer->addrs[a], (uint8_t)addr_bits(&answer->addrs[a]));
+
+		add_references(references, &host, kinds, until, owner);
+	}
+}
+
+// Adds the addresses of a host name, or the prefixes of a country.
+static void add_named(const struct targets *t, struct references *references, const char *name,
+		      unsigned kinds, uint64_t until, uint32_t owner)
+{
+	const struct geo_ranges *ranges = targets_ranges(t, name);
+
+	if (!ranges)
+		return add_answer(references, targets_answer(t, name), kinds, until, owner);
+	vec_each (&ranges->prefixes, prefix)
+		add_references(references, prefix, kinds, until, owner);
+}
+
+static void tally(struct records_change *sum, const struct records_change *one)
+{
+	sum->added += one->added;
+	sum->extended += one->extended;
+	sum->unchanged += one->unchanged;
+	sum->removed += one->removed;
+}
+
+// Replaces the addresses of a name outside of a list by the addresses of the answer.
+static void record_name(const struct targets *t, const struct item *item,
+			const struct intent *intent, struct store *b, struct records_change *ret)
+{
+	CLEANUP_FREE char *name = target_name(item->name);
+	struct owner owner = make_owner(intent, name, item->note);
+	CLEANUP_VEC struct references references = {0};
+	struct records_change change;
+	unsigned kinds = item_kinds(item, intent);
+
+	add_named(t, &references, item->name, kinds, item_until(item, intent),
+		  records_owner(&b->records, &owner));
+	records_replace(&b->records, &owner, kinds, references.at, references.n, &change);
+	tally(ret, &change);
+}
+
+// Owners of items without a note: one for hosts, which may become a group, and one for others.
+struct common {
+	uint32_t host, other; // UINT32_MAX: not made yet
+};
+
+static uint32_t owner_of(struct store *b, const struct intent *intent, const struct item *item,
+			 struct common *common)
+{
+	bool host = !item->name && prefix_is_host(&item->prefix);
+	uint32_t *one = host ? &common->host : &common->other;
+	struct owner owner = make_owner(intent, "", item->note);
+
+	owner.group = host ? owner.group : 0;
+	if (item->note)
+		return records_owner(&b->records, &owner);
+	if (*one == UINT32_MAX)
+		*one = records_owner(&b->records, &owner);
+	return *one;
+}
+
+// Loads the references of the list, and of each name.
+static int load_owners(const struct targets *t, const struct intent *intent, struct store *b,
+		       struct err *err)
+{
+	CLEANUP_VEC VEC(uint64_t) who = {0};
+
+	if (intent->list[0])
+		vec_push(&who, journal_who(intent->list, ""));
+	vec_each (&t->items.items, item) {
+		CLEANUP_FREE char *name = item->name ? target_name(item->name) : NULL;
+
+		if (name)
+			vec_push(&who, journal_who(intent->list, name));
+	}
+	return store_load_who(b, who.at, who.n, err);
+}
+
+int targets_load(const struct targets *t, const struct intent *intent, struct store *b,
+		 struct err *err)
+{
+	CLEANUP_VEC VEC(struct prefix) prefixes = {0};
+	int code = load_owners(t, intent, b, err);
+
+	if (code)
+		return code;
+	vec_each (&t->items.items, item)
+		if (!item->name)
+			vec_push(&prefixes, item->prefix);
+	for (size_t n = 0; t->answers && n < t->names_n; n++)
+		for (size_t a = 0; a < t->answers[n].n; a++)
+			vec_push(&prefixes, prefix_of(&t->answers[n].addrs[a],
+						      (uint8_t)addr_bits(&t->answers[n].addrs[a])));
+	for (size_t n = 0; t->ranges && n < t->geos_n; n++)
+		vec_each (&t->ranges[n].prefixes, prefix)
+			vec_push(&prefixes, *prefix);
+	return store_load(b, prefixes.at, prefixes.n, err);
+}
+
+void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
+		    struct records_change *ret)
+{
+	CLEANUP_VEC struct references references = {0};
+	struct records_change change = {0};
+	struct owner who = make_owner(intent, "", NULL);
+	bool list = intent->list[0];
+	struct common common = {UINT32_MAX, UINT32_MAX};
+
+	*ret = (struct records_change){0};
+	vec_each (&t->items.items, item) {
+		unsigned kinds = item_kinds(item, intent);
+		uint64_t until = item_until(item, intent);
+
+		if (item->name && !list)
+			record_name(t, item, intent, b, ret);
+		else if (item->name)
+			add_named(t, &references, item->name, kinds, until,
+				  owner_of(b, intent, item, &common));
+		else
+			add_references(&references, &item->prefix, kinds, until,
+				       owner_of(b, intent, item, &common));
+	}
+	if (list)
+		// A list is replaced as a whole, whatever directions its lines have.
+		records_replace(&b->records, &who, kinds_of(intent->allow, true, true),
+				references.at, references.n, &change);
+	else if (references.n)
+		records_add(&b->records, references.at, references.n, &change);
+	tally(ret, &change);
+}
+
+void targets_unrecord(const struct targets *t, const struct intent *intent, struct store *b,
+		      size_t *ret_removed)
+{
+	struct owner who = make_owner(intent, "", NULL);
+	CLEANUP_VEC VEC(struct prefix) prefixes = {0};
+	size_t removed;
+
+	*ret_removed = 0;
+	vec_each (&t->items.items, item) {
+		if (item->name) {
+			CLEANUP_FREE char *name = target_name(item->name);
+			struct owner named = make_owner(intent, name, NULL);
+
+			records_remove(&b->records, &named, intent->kinds, NULL, 0, &removed);
+			*ret_removed += removed;
+		} else {
+			vec_push(&prefixes, item->prefix);
+		}
+	}
+	if (prefixes.n) {
+		records_remove(&b->records, &who, intent->kinds, prefixes.at, prefixes.n, &removed);
+		*ret_removed += removed;
+	}
+}
