@@ -28,6 +28,7 @@ struct apply_request {
 	struct environment
 		last; // names and lists of the accepted policy, used where a lookup fails now
 	struct in_effect *again; // --again: the active policy; else NULL
+	struct text standard;    // what standard input had, for a second load
 	char by[160];
 };
 
@@ -35,6 +36,7 @@ static void request_free(struct apply_request *r)
 {
 	environment_free(&r->last);
 	in_effect_cleanup(&r->again);
+	text_free(&r->standard);
 }
 
 static void load_last(const char *instance, struct environment *last)
@@ -306,8 +308,7 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 	if (code)
 		return code;
 	load_last(ctx->instance, &r->last);
-	// Standard input cannot be read once more.
-	r->options.patient = r->options.path && !strcmp(r->options.path, "-");
+	r->options.standard = &r->standard;
 	code = apply_once(ctx, r, err);
 	if (code != -ETIME || r->options.patient)
 		return code;

@@ -443,6 +443,7 @@ static int compile(struct candidate *c, const struct apply_options *o,
 	c->environment.instance = o->instance;
 	c->environment.staged = o->staged;
 	c->environment.staged_as = o->path;
+	c->environment.standard = o->standard;
 	c->environment.offline = o->offline;
 	c->environment.force = o->force;
 	c->environment.dns = o->dns;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/candidate.h"
 #include "ctl/control/detach_stale.h"
@@ -19,6 +20,7 @@ struct apply_options {
 	const char *instance, *command; // command: recorded as the owner of the lock
 	const char *path;               // of the policy; NULL: `revision`
 	const char *staged;             // the file that has its text; NULL: path
+	struct text *standard;          // what "-" had, once it is read; NULL: it is not kept
 	const char *revision;           // an accepted one to go back to
 	const char *const *ifaces;      // -i
 	size_t n_ifaces;

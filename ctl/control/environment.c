@@ -39,6 +39,13 @@ static void record_file(struct environment *w, const char *path, const char *tex
 		 ((struct environment_file){.path = mem_strdup(path), .text = copy, .len = len}));
 }
 
+static void copy_out(const char *text, size_t len, char **ret_text, size_t *ret_len)
+{
+	*ret_text = mem_zalloc(len + 1, 1);
+	memcpy(*ret_text, text, len);
+	*ret_len = len;
+}
+
 static int read_record(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
 		       struct err *err)
 {
@@ -51,9 +58,7 @@ static int read_record(void *ctx, const char *path, size_t max, char **ret_text,
 	}
 	if (!file->text && (code = environment_read_late(ctx, file, err)))
 		return code;
-	*ret_text = mem_zalloc(file->len + 1, 1);
-	memcpy(*ret_text, file->text, file->len);
-	*ret_len = file->len;
+	copy_out(file->text, file->len, ret_text, ret_len);
 	return 0;
 }
 
@@ -71,16 +76,33 @@ static int glob_record(void *ctx, const char *pattern, char ***ret, size_t *ret_
 	return 0;
 }
 
+// Standard input can be read once, and a policy is loaded twice if that takes long.
+static int read_disk(const struct environment *w, const char *path, size_t max, char **ret_text,
+		     size_t *ret_len, struct err *err)
+{
+	struct text *kept = strcmp(path, "-") != 0 ? NULL : w->standard;
+	int code;
+
+	if (kept && kept->len) {
+		copy_out(kept->at, kept->len, ret_text, ret_len);
+		return 0;
+	}
+	code = file_read(path, max, ret_text, ret_len, err);
+	if (!code && kept)
+		text_addn(kept, *ret_text, *ret_len);
+	return code;
+}
+
 static int read_anywhere(struct environment *w, const char *path, size_t max, char **ret_text,
 			 size_t *ret_len, struct err *err)
 {
 	if (w->staged && !strcmp(path, w->staged_as))
-		return file_read(w->staged, max, ret_text, ret_len, err);
+		return read_disk(w, w->staged, max, ret_text, ret_len, err);
 	if (fetch_is_url(path))
 		return environment_read_fetched(w, path, ret_text, ret_len, err);
 	if (w->again)
 		return read_record((void *)w->last, path, max, ret_text, ret_len, err);
-	return file_read(path, max, ret_text, ret_len, err);
+	return read_disk(w, path, max, ret_text, ret_len, err);
 }
 
 static int read_live(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,

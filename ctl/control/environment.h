@@ -80,6 +80,7 @@ struct environment {
 	bool overlap; // addresses of `last` that are in no answer any more stay for a grace time
 	const char *staged; // the file that has the text of the policy file; NULL: that file itself
 	const char *staged_as;          // path of the policy file
+	struct text *standard;          // what standard input had; NULL: it is not kept
 	const struct environment *last; // last good answers (names that fail now), may be NULL
 	bool replay;                    // answers come from the record only
 	// folder of the record whose files are read on request; NULL: all are read
