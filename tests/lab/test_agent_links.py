@@ -211,20 +211,6 @@ def test_link_down_and_up(balancer, node):
     assert part(node, "links")["problems"] == []
 
 
-def test_a_burst_is_one_change(balancer, node):
-    agent = node.run()
-    time.sleep(0.5)
-    script = "".join(f"neigh replace 10.78.2.{n} lladdr 02:00:00:00:00:0{n} dev net0 nud permanent\n" for n in (1, 2, 3))
-    run(["ip", "-n", balancer.netns("balancer1"), "-batch", "-"], input=script)
-    try:
-        until(lambda: "weir: notice: 3 next hops have changed: 10.78.2.1 10.78.2.2 10.78.2.3\n" in agent.said())
-    finally:
-        script = "".join(f"neigh del 10.78.2.{n} dev net0\n" for n in (1, 2, 3))
-        run(["ip", "-n", balancer.netns("balancer1"), "-batch", "-"], input=script)
-    until(lambda: agent.said().count("have changed: ") == 2)
-    until(lambda: balancer.answers(balancer.vip4))
-
-
 def test_another_policy_is_followed(balancer, node, tmp_path):
     """Its backends were not known when the agent began."""
     node.run()
