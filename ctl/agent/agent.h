@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ctl/agent/trouble.h"
@@ -55,7 +56,7 @@ struct agent {
 	// State of the parts, each its own.
 	struct housekeeping *housekeeping;
 	struct links_part *links;
-	struct commands *commands; // commands.h
+	struct commands *commands; // task.h
 	struct agent_health *health;
 	struct files *files;
 	struct feeds_part *feeds;
@@ -89,3 +90,6 @@ struct agent_part {
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks;
+
+// To be called with the number of places of entries whenever the names of the instance were listed.
+void places_listed(struct agent *a, size_t n);

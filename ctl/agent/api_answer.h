@@ -6,6 +6,7 @@
 
 #include "ctl/base/text.h"
 
+struct bufferevent;
 struct evbuffer;
 struct evhttp_request;
 
@@ -19,3 +20,7 @@ void api_refuse(struct evhttp_request *request, int status, const char *text);
 void api_refuse_method(struct evhttp_request *request, const char *methods);
 // Appends that document.
 void api_error_document(const char *message, struct text *ret);
+// libevent answers a request that it cannot read with a page of HTML; clients get a document
+// instead. For a new connection, before any other callback for its output is added: these see the
+// final output.
+void api_pages_replace(struct bufferevent *stream);

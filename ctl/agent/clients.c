@@ -13,7 +13,7 @@
 #include <sys/queue.h>
 
 #include "ctl/agent/agent.h"
-#include "ctl/agent/api_pages.h"
+#include "ctl/agent/api_answer.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"

@@ -18,7 +18,6 @@
 #include "common/hash.h"
 #include "ctl/agent/agent.h"
 #include "ctl/agent/check_times.h"
-#include "ctl/agent/commands.h"
 #include "ctl/agent/health_targets.h"
 #include "ctl/agent/health_tell.h"
 #include "ctl/agent/task.h"

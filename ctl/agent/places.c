@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent for the countries and autonomous systems of entries: looks them up in a
 // copy of the agent (refreshing.h) when their plan decides so (places_plan.h).
-#include "ctl/agent/places.h"
-
 #include <stdlib.h>
 
 #include "ctl/agent/agent.h"

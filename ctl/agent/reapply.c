@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ctl/agent/applies.h"
 #include "ctl/agent/applies_plan.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/process.h"
