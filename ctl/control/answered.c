@@ -2,9 +2,13 @@
 // Reads and replaces the file of times.
 #include "ctl/control/answered.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
 
@@ -15,27 +19,71 @@ static char *path_of(const char *instance)
 	return mem_printf("%s/%s/answered", WEIR_RUN_FOLDER, instance);
 }
 
+// The last answer of a name.
+struct answered {
+	char *name;
+	uint64_t at_s;
+	uint32_t ttl_s; // 0: not known
+};
+
+struct answered_all {
+	VEC(struct answered) list;
+};
+
+static void answers_free(struct answered_all *a)
+{
+	vec_each (&a->list, one)
+		free(one->name);
+	vec_free(&a->list);
+}
+
 static int read_row(void *ctx, const struct json *row)
 {
-	const char *name = json_get_string(row, "name");
-	struct refresh_name *one = name ? refresh_find(ctx, name) : NULL;
-	uint64_t at_s = json_get_u64(row, "at_s");
+	struct answered_all *to = ctx;
 
-	if (!one || at_s < one->since_s)
-		return 0;
-	one->since_s = at_s;
-	one->ttl_s = (uint32_t)json_get_u64(row, "ttl_s");
+	vec_push(&to->list, ((struct answered){.name = json_get_copy(row, "name"),
+					       .at_s = json_get_u64(row, "at_s"),
+					       .ttl_s = (uint32_t)json_get_u64(row, "ttl_s")}));
 	return 0;
 }
 
-static const struct state_kind answer_kind = {.name = "answer", .row = read_row};
+// A line for each: "moving.example 1795410026 300", without the last number where it is not known.
+static int read_old(void *ctx, const char *text, size_t len)
+{
+	CLEANUP_FREE char *lines = mem_strndup(text, len);
+	struct answered_all *to = ctx;
+	char *rest = NULL;
+
+	for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		const char *name = strsep(&line, " "), *at = strsep(&line, " ");
+		struct answered one = {0};
+
+		if (!at || num_parse_u64(at, strlen(at), 0, UINT64_MAX, &one.at_s) ||
+		    (line && num_parse_u32(line, strlen(line), 0, UINT32_MAX, &one.ttl_s)))
+			return -EBADMSG;
+		one.name = mem_strdup(name);
+		vec_push(&to->list, one);
+	}
+	return 0;
+}
+
+static const struct state_kind answer_kind = {.name = "answer", .row = read_row, .old = read_old};
 
 void answered_read(const char *instance, struct refresh *r)
 {
+	CLEANUP(answers_free) struct answered_all answers = {0};
 	CLEANUP_FREE char *path = path_of(instance);
 
 	if (r->n)
-		state_read(path, &answer_kind, r, NULL);
+		state_read(path, &answer_kind, &answers, NULL);
+	vec_each (&answers.list, a) {
+		struct refresh_name *one = refresh_find(r, a->name);
+
+		if (!one || a->at_s < one->since_s)
+			continue;
+		one->since_s = a->at_s;
+		one->ttl_s = a->ttl_s;
+	}
 }
 
 static bool is_answered(const struct refresh_name *one)
@@ -43,46 +91,28 @@ static bool is_answered(const struct refresh_name *one)
 	return one && !one->error && !one->place && one->addresses;
 }
 
-// The next file, with what remains of the previous one.
-struct next {
-	const struct refresh *r;
-	uint64_t now_s;
-	struct text file;
-};
-
-static void add(struct next *to, const char *name, uint64_t at_s, uint64_t ttl_s)
+static void add_answer(struct json_writer *file, const char *name, uint64_t at_s, uint32_t ttl_s)
 {
-	struct json *row = json_object();
-
-	json_set(row, "name", json_string(name));
-	json_set(row, "at_s", json_u64(at_s));
-	json_set(row, "ttl_s", json_u64(ttl_s)); // 0: not known
-	state_add(&to->file, &answer_kind, row);
-}
-
-static int add_other(void *ctx, const struct json *row)
-{
-	struct next *to = ctx;
-	const char *name = json_get_string(row, "name");
-	uint64_t at_s = json_get_u64(row, "at_s");
-
-	if (name && !is_answered(refresh_find(to->r, name)) && at_s + KEPT_S > to->now_s)
-		add(to, name, at_s, json_get_u64(row, "ttl_s"));
-	return 0;
+	state_add(file, &answer_kind);
+	json_write_string(file, "name", name);
+	json_write_u64(file, "at_s", at_s);
+	json_write_u64(file, "ttl_s", ttl_s);
+	json_write_end(file);
 }
 
 int answered_note(const char *instance, const struct refresh *r, struct err *err)
 {
-	static const struct state_kind others = {.name = "answer", .row = add_other};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
+	CLEANUP(answers_free) struct answered_all before = {0};
 	CLEANUP_FREE char *path = path_of(instance);
-	struct next next = {.r = r, .now_s = (uint64_t)time(NULL)};
-	int code;
+	uint64_t now_s = (uint64_t)time(NULL);
 
-	state_read(path, &others, &next, NULL);
+	state_read(path, &answer_kind, &before, NULL);
+	vec_each (&before.list, a)
+		if (!is_answered(refresh_find(r, a->name)) && a->at_s + KEPT_S > now_s)
+			add_answer(&file, a->name, a->at_s, a->ttl_s);
 	vec_each (r, one)
 		if (is_answered(one))
-			add(&next, one->name, next.now_s, one->ttl_s);
-	code = state_write(path, &next.file, err);
-	text_free(&next.file);
-	return code;
+			add_answer(&file, one->name, now_s, one->ttl_s);
+	return state_write(path, &file, err);
 }

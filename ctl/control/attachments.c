@@ -75,7 +75,7 @@ void attachments_free(struct attachments *a)
 static int write_file(const char *instance, const struct attachments *a, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_TEXT struct text file = {0};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 
 	if (!a->list.n) {
 		if (unlink(path) && errno != ENOENT)
@@ -83,11 +83,10 @@ static int write_file(const char *instance, const struct attachments *a, struct 
 		return 0;
 	}
 	vec_each (&a->list, one) {
-		struct json *row = json_object();
-
-		json_set(row, "name", json_string(one->name));
-		json_set(row, "mode", json_string(choice_word(&choice_attach, one->mode)));
-		state_add(&file, &interface_kind, row);
+		state_add(&file, &interface_kind);
+		json_write_string(&file, "name", one->name);
+		json_write_string(&file, "mode", choice_word(&choice_attach, one->mode));
+		json_write_end(&file);
 	}
 	return state_write(path, &file, err);
 }

@@ -88,9 +88,11 @@ static int read_disk(const struct environment *w, const char *path, size_t max, 
 		return 0;
 	}
 	code = file_read(path, max, ret_text, ret_len, err);
-	if (!code && kept)
+	if (code)
+		return code;
+	if (kept)
 		text_addn(kept, *ret_text, *ret_len);
-	return code;
+	return 0;
 }
 
 static int read_anywhere(struct environment *w, const char *path, size_t max, char **ret_text,

@@ -82,23 +82,23 @@ static const struct state_kind list_kind = {.name = "list", .row = read_row, .ol
 int feed_list_save(const char *instance, const struct feed_list *l, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance, l);
-	CLEANUP_TEXT struct text file = {0};
-	struct json *j = json_object();
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 
-	json_set(j, "list", json_string(l->list));
-	json_set(j, "origin", json_string(l->origin));
-	json_set(j, "note", json_string(l->note));
-	json_set(j, "url", json_string(l->url));
+	state_add(&file, &list_kind);
+	json_write_string(&file, "list", l->list);
+	json_write_string(&file, "origin", l->origin);
+	json_write_string(&file, "note", l->note);
+	json_write_string(&file, "url", l->url);
 	if (l->ca)
-		json_set(j, "ca", json_string(l->ca));
-	json_set(j, "allow", json_u64(l->allow));
-	json_set(j, "to", json_u64(l->to));
-	json_set(j, "both", json_u64(l->both));
-	json_set(j, "wide", json_u64(l->wide));
-	json_set(j, "mask", json_u64(l->mask));
-	json_set(j, "every_ms", json_u64(l->every_ms));
-	json_set(j, "for_ms", json_u64(l->for_ms));
-	state_add(&file, &list_kind, j);
+		json_write_string(&file, "ca", l->ca);
+	json_write_u64(&file, "allow", l->allow);
+	json_write_u64(&file, "to", l->to);
+	json_write_u64(&file, "both", l->both);
+	json_write_u64(&file, "wide", l->wide);
+	json_write_u64(&file, "mask", l->mask);
+	json_write_u64(&file, "every_ms", l->every_ms);
+	json_write_u64(&file, "for_ms", l->for_ms);
+	json_write_end(&file);
 	return state_write(path, &file, err);
 }
 

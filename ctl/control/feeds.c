@@ -114,24 +114,24 @@ uint64_t feed_time(const char *instance, const char *url)
 	return (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
 }
 
-static void set_text(struct json *head, const char *key, const char *text)
+static void add_text(struct json_writer *file, const char *key, const char *text)
 {
 	if (text)
-		json_set(head, key, json_string(text));
+		json_write_string(file, key, text);
 }
 
 int feed_save(const char *instance, const struct feed *f, struct err *err)
 {
 	CLEANUP_FREE char *path = feed_path(instance, f->url, "");
-	CLEANUP_TEXT struct text file = {0};
-	struct json *row = json_object();
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 
-	set_text(row, "url", f->url);
-	set_text(row, "etag", f->etag);
-	set_text(row, "modified", f->modified);
-	json_set(row, "fetched_s", json_u64(f->fetched_s));
-	json_set(row, "entries", json_u64(f->entries));
-	state_add(&file, &feed_kind, row);
+	state_add(&file, &feed_kind);
+	add_text(&file, "url", f->url);
+	add_text(&file, "etag", f->etag);
+	add_text(&file, "modified", f->modified);
+	json_write_u64(&file, "fetched_s", f->fetched_s);
+	json_write_u64(&file, "entries", f->entries);
+	json_write_end(&file);
 	state_add_text(&file, f->text, f->len);
 	return state_write(path, &file, err);
 }

@@ -84,23 +84,22 @@ int health_file_read(const char *instance, struct health_records *ret, struct er
 int health_file_write(const char *instance, const struct health_records *records, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_TEXT struct text file = {0};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 
 	vec_each (records, r) {
-		struct json *row = json_object();
-
-		state_set_backend(row, r->service, &r->addr, r->port);
-		json_set(row, "state", json_u64(r->health.state));
-		json_set(row, "known", json_bool(r->health.known));
-		json_set(row, "cut", json_bool(r->health.cut));
-		json_set(row, "fresh", json_bool(r->health.fresh));
-		json_set(row, "since_ms", json_u64(r->health.since_ms));
-		json_set(row, "failed_ms", json_u64(r->health.failed_ms));
-		json_set(row, "ramp_ms", json_u64(r->health.ramp_ms));
-		json_set(row, "why", json_string(r->why));
-		json_set(row, "checks", json_u64(r->counts.checks));
-		json_set(row, "checks_failed", json_u64(r->counts.failed));
-		state_add(&file, &health_kind, row);
+		state_add(&file, &health_kind);
+		state_add_backend(&file, r->service, &r->addr, r->port);
+		json_write_u64(&file, "state", r->health.state);
+		json_write_bool(&file, "known", r->health.known);
+		json_write_bool(&file, "cut", r->health.cut);
+		json_write_bool(&file, "fresh", r->health.fresh);
+		json_write_u64(&file, "since_ms", r->health.since_ms);
+		json_write_u64(&file, "failed_ms", r->health.failed_ms);
+		json_write_u64(&file, "ramp_ms", r->health.ramp_ms);
+		json_write_string(&file, "why", r->why);
+		json_write_u64(&file, "checks", r->counts.checks);
+		json_write_u64(&file, "checks_failed", r->counts.failed);
+		json_write_end(&file);
 	}
 	return state_write(path, &file, err);
 }

@@ -81,31 +81,30 @@ void looks_open(const char *instance, uint32_t progs_id, struct looks *ret)
 		vec_free(&ret->before);
 }
 
-static struct json *look_json(const struct look *l, uint32_t progs_id)
+static void add_look(struct json_writer *file, const struct look *l, uint32_t progs_id)
 {
-	struct json *j = json_object();
-
-	state_set_backend(j, l->service, &l->addr, l->port);
-	json_set(j, "progs_id", json_u64(progs_id));
-	json_set(j, "id", json_u64(l->id));
-	json_set(j, "packets", json_u64(l->at.packets));
-	json_set(j, "opened", json_u64(l->at.opened));
-	json_set(j, "at_ms", json_u64(l->at_ms));
-	json_set(j, "silent", json_bool(l->silent));
-	json_set(j, "judged_packets", json_u64(l->judged.packets));
-	json_set(j, "judged_opened", json_u64(l->judged.opened));
-	json_set(j, "since_ms", json_u64(l->since_ms));
-	return j;
+	state_add(file, &look_kind);
+	state_add_backend(file, l->service, &l->addr, l->port);
+	json_write_u64(file, "progs_id", progs_id);
+	json_write_u64(file, "id", l->id);
+	json_write_u64(file, "packets", l->at.packets);
+	json_write_u64(file, "opened", l->at.opened);
+	json_write_u64(file, "at_ms", l->at_ms);
+	json_write_bool(file, "silent", l->silent);
+	json_write_u64(file, "judged_packets", l->judged.packets);
+	json_write_u64(file, "judged_opened", l->judged.opened);
+	json_write_u64(file, "since_ms", l->since_ms);
+	json_write_end(file);
 }
 
 void looks_save(const struct looks *l)
 {
-	CLEANUP_TEXT struct text file = {0};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 
 	if (!l->changed)
 		return;
 	vec_each (&l->now, look)
-		state_add(&file, &look_kind, look_json(look, l->progs_id));
+		add_look(&file, look, l->progs_id);
 	state_note(l->path, &file);
 }
 

@@ -61,17 +61,16 @@ int overrides_read(const char *instance, struct overrides *ret, struct err *err)
 int overrides_write(const char *instance, const struct overrides *overrides, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_TEXT struct text file = {0};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 
 	vec_each (overrides, h) {
-		struct json *row = json_object();
-
-		state_set_backend(row, h->service, &h->addr, h->port);
-		json_set(row, "state", json_u64(h->state));
+		state_add(&file, &override_kind);
+		state_add_backend(&file, h->service, &h->addr, h->port);
+		json_write_u64(&file, "state", h->state);
 		if (h->weighed)
-			json_set(row, "weight", json_u64(h->weight));
-		json_set(row, "until_s", json_u64(h->until_s));
-		state_add(&file, &override_kind, row);
+			json_write_u64(&file, "weight", h->weight);
+		json_write_u64(&file, "until_s", h->until_s);
+		json_write_end(&file);
 	}
 	return state_write(path, &file, err);
 }

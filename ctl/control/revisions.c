@@ -232,8 +232,7 @@ int revisions_check_changed(const char *instance, const char *id, struct err *er
 	CLEANUP_FREE char *stamps = stamps_of(folder);
 	static const struct state_kind kind = {.name = "verified"};
 	CLEANUP_JSON struct json *kept = NULL;
-	CLEANUP_TEXT struct text file = {0};
-	struct json *row;
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 	const char *last;
 	int code;
 
@@ -244,10 +243,10 @@ int revisions_check_changed(const char *instance, const char *id, struct err *er
 		return 0;
 	if ((code = revisions_check(instance, id, err)))
 		return code;
-	row = json_object();
-	json_set(row, "stamps", json_string(stamps));
-	json_set(row, "at_s", json_u64(time_s(CLOCK_BOOTTIME)));
-	state_add(&file, &kind, row);
+	state_add(&file, &kind);
+	json_write_string(&file, "stamps", stamps);
+	json_write_u64(&file, "at_s", time_s(CLOCK_BOOTTIME));
+	json_write_end(&file);
 	state_note(path, &file);
 	return 0;
 }

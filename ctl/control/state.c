@@ -179,30 +179,30 @@ static void begin(struct text *file)
 		text_add(file, HEAD FORMAT "\n");
 }
 
-void state_add(struct text *file, const struct state_kind *kind, struct json *row)
+void state_add(struct json_writer *file, const struct state_kind *kind)
 {
-	begin(file);
-	text_addf(file, "%s ", kind->name);
-	json_print(row, false, file);
-	json_free(row);
+	begin(&file->text);
+	text_add(&file->text, kind->name);
+	text_addc(&file->text, ' ');
+	json_write_object(file, NULL);
 }
 
 // The newline is for the checksum, which begins a line.
-void state_add_text(struct text *file, const char *text, size_t len)
+void state_add_text(struct json_writer *file, const char *text, size_t len)
 {
-	text_addf(file, TEXT "%zu\n", len);
-	text_addn(file, text, len);
-	text_addc(file, '\n');
+	text_addf(&file->text, TEXT "%zu\n", len);
+	text_addn(&file->text, text, len);
+	text_addc(&file->text, '\n');
 }
 
-int state_write(const char *path, struct text *file, struct err *err)
+int state_write(const char *path, struct json_writer *file, struct err *err)
 {
-	begin(file);
-	return sum_write(path, file->at, file->len, err);
+	begin(&file->text);
+	return sum_write(path, file->text.at, file->text.len, err);
 }
 
 // Two writers would share the file that is staged.
-void state_note(const char *path, struct text *file)
+void state_note(const char *path, struct json_writer *file)
 {
 	CLEANUP_FREE char *folder = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
 	CLEANUP_FD int lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -220,16 +220,16 @@ int state_set_aside(const char *path, struct err *err)
 
 // ---- rows of backends ---------------------------------------------------------------------------
 
-void state_set_backend(struct json *row, const char *service, const struct addr *addr,
+void state_add_backend(struct json_writer *file, const char *service, const struct addr *addr,
 		       uint16_t port)
 {
 	addr_text address = HERE;
 
 	if (addr->family)
 		addr_format(addr, address);
-	json_set(row, "service", json_string(service));
-	json_set(row, "address", json_string(address));
-	json_set(row, "port", json_u64(port));
+	json_write_string(file, "service", service);
+	json_write_string(file, "address", address);
+	json_write_u64(file, "port", port);
 }
 
 int state_get_backend(const struct json *row, char ret_service[LB_NAME], struct addr *ret_addr,

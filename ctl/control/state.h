@@ -35,20 +35,20 @@ int state_read_document(const char *path, struct json **ret, struct err *err);
 // The rows of a list, as the files had them before this format; -EBADMSG where it is no list.
 int state_each(const struct json *list, int (*row)(void *ctx, const struct json *row), void *ctx);
 
-// Adds a row to a file in memory, and frees it.
-void state_add(struct text *file, const struct state_kind *kind, struct json *row);
+// Begins a row of a file in memory, which is not pretty: its values follow, and json_write_end.
+void state_add(struct json_writer *file, const struct state_kind *kind);
 // Adds the text, after all rows.
-void state_add_text(struct text *file, const char *text, size_t len);
+void state_add_text(struct json_writer *file, const char *text, size_t len);
 // Replaces the file, as file_replace does; creates its folder if necessary.
-int state_write(const char *path, struct text *file, struct err *err);
+int state_write(const char *path, struct json_writer *file, struct err *err);
 // The same for commands that take no lock and note in /run what they have seen: if it fails, or
 // another command writes at this moment, the file stays as it was.
-void state_note(const char *path, struct text *file);
+void state_note(const char *path, struct json_writer *file);
 // Keeps a damaged file as PATH.damaged, instead of an earlier one.
 int state_set_aside(const char *path, struct err *err);
 
 // The backend that a row is about: "service", "address" ("here": family 0) and "port".
-void state_set_backend(struct json *row, const char *service, const struct addr *addr,
+void state_add_backend(struct json_writer *file, const char *service, const struct addr *addr,
 		       uint16_t port);
 // 0 or -EBADMSG.
 int state_get_backend(const struct json *row, char ret_service[LB_NAME], struct addr *ret_addr,

@@ -152,27 +152,27 @@ static uint64_t read_kept(const char *path, uint32_t progs_id, struct unseen_wat
 static void write_kept(const char *path, uint32_t progs_id, const struct unseen_watch *w,
 		       uint64_t at_ms)
 {
-	struct json *j = json_object(), *list = json_array();
-	CLEANUP_TEXT struct text file = {0};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 
+	state_add(&file, &unseen_kind);
+	json_write_array(&file, "interfaces");
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		const struct unseen *u = &w->at[n];
-		struct json *one;
 
 		if (!(w->ifaces & iface_bit(n)))
 			continue;
-		one = json_object();
-		json_set(one, "number", json_u64(n));
-		json_set(one, "growths", json_u64(u->growths));
-		json_set(one, "device", json_u64(u->device));
-		json_set(one, "ours", json_u64(u->ours));
-		json_set(one, "last", json_u64(u->last));
-		json_append(list, one);
+		json_write_object(&file, NULL);
+		json_write_u64(&file, "number", n);
+		json_write_u64(&file, "growths", u->growths);
+		json_write_u64(&file, "device", u->device);
+		json_write_u64(&file, "ours", u->ours);
+		json_write_u64(&file, "last", u->last);
+		json_write_end(&file);
 	}
-	json_set(j, "interfaces", list);
-	json_set(j, "at_ms", json_u64(at_ms));
-	json_set(j, "progs_id", json_u64(progs_id));
-	state_add(&file, &unseen_kind, j);
+	json_write_end(&file);
+	json_write_u64(&file, "at_ms", at_ms);
+	json_write_u64(&file, "progs_id", progs_id);
+	json_write_end(&file);
 	state_note(path, &file);
 }
 

@@ -17,7 +17,9 @@
 static const char folder_pattern[] = "/tmp/weir-state-XXXXXX";
 static char state_folder[sizeof(folder_pattern)];
 #undef WEIR_STATE_FOLDER
+#undef WEIR_RUN_FOLDER
 #define WEIR_STATE_FOLDER state_folder
+#define WEIR_RUN_FOLDER   state_folder
 #define path_of           overrides_path_of
 #define read_row          overrides_read_row
 #define read_old          overrides_read_old
@@ -39,6 +41,26 @@ static char state_folder[sizeof(folder_pattern)];
 #undef read_row
 #undef read_old
 #undef read_text
+#define path_of  health_path_of
+#define read_row health_read_row
+#define read_old health_read_old
+#define is_of    health_is_of
+#include "ctl/control/health_file.c"
+#undef path_of
+#undef read_row
+#undef read_old
+#undef is_of
+#define path_of  feed_lists_path_of
+#define read_row feed_lists_read_row
+#define read_old feed_lists_read_old
+#include "ctl/control/feed_lists.c"
+#undef path_of
+#undef read_row
+#undef read_old
+#define path_of  answered_path_of
+#define read_row answered_read_row
+#define read_old answered_read_old
+#include "ctl/control/answered.c"
 
 static char file_path[sizeof(folder_pattern) + 32];
 
@@ -88,12 +110,11 @@ static int take_bytes(void *ctx, const char *text, size_t len)
 static const struct state_kind port = {.name = "port", .row = take};
 static const struct state_kind page = {.name = "port", .row = take, .text = take_bytes};
 
-static struct json *named(const char *name)
+static void add_named(struct json_writer *file, const struct state_kind *kind, const char *name)
 {
-	struct json *row = json_object();
-
-	json_set(row, "name", json_string(name));
-	return row;
+	state_add(file, kind);
+	json_write_string(file, "name", name);
+	json_write_end(file);
 }
 
 static int read_it(const struct state_kind *kind, struct found *ret, struct err *err)
@@ -109,14 +130,14 @@ static void test_the_bytes(void **state)
 				     "port {\"name\":\"a\"}\n"
 				     "port {\"name\":\"b c\\nd\"}\n"
 				     "sum ";
-	CLEANUP_TEXT struct text file = {0};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 	CLEANUP_FREE char *text = NULL;
 	struct found found;
 	struct err err;
 	size_t len;
 
-	state_add(&file, &port, named("a"));
-	state_add(&file, &port, named("b c\nd"));
+	add_named(&file, &port, "a");
+	add_named(&file, &port, "b c\nd");
 	assert_int_equal(state_write(file_path, &file, &err), 0);
 	assert_int_equal(file_read(file_path, 4096, &text, &len, NULL), 0);
 	assert_int_equal(len, sizeof(wanted) - 1 + 17);
@@ -127,7 +148,7 @@ static void test_the_bytes(void **state)
 
 static void test_a_missing_file_and_one_without_rows(void **state)
 {
-	CLEANUP_TEXT struct text file = {0};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 	struct found found;
 	struct err err;
 
@@ -141,11 +162,11 @@ static void test_a_missing_file_and_one_without_rows(void **state)
 static void test_the_text(void **state)
 {
 	static const char text[] = "1.2.3.4\nsum 0123456789abcdef\n\0port {}\nlast";
-	CLEANUP_TEXT struct text file = {0};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 	struct found found;
 	struct err err;
 
-	state_add(&file, &page, named("a"));
+	add_named(&file, &page, "a");
 	state_add_text(&file, text, sizeof(text) - 1);
 	assert_int_equal(state_write(file_path, &file, &err), 0);
 	assert_int_equal(read_it(&page, &found, &err), 0);
@@ -156,14 +177,14 @@ static void test_the_text(void **state)
 
 static void test_every_damage(void **state)
 {
-	CLEANUP_TEXT struct text file = {0};
+	CLEANUP(json_writer_free) struct json_writer file = {0};
 	CLEANUP_FREE char *good = NULL;
 	struct found found;
 	struct err err;
 	size_t len;
 	int code;
 
-	state_add(&file, &page, named("a"));
+	add_named(&file, &page, "a");
 	state_add_text(&file, "text", 4);
 	assert_int_equal(state_write(file_path, &file, &err), 0);
 	assert_int_equal(file_read(file_path, 4096, &good, &len, NULL), 0);
@@ -315,6 +336,122 @@ static void test_old_feed(void **state)
 	assert_int_equal(again.entries, 1);
 }
 
+static void test_old_health(void **state)
+{
+	CLEANUP_VEC struct health_records records = {0};
+	struct err err = {0};
+
+	write_in("health",
+		 "{\"backends\":[{\"service\":\"web\",\"address\":\"here\",\"port\":0,\"state\":0},"
+		 "{\"service\":\"web\",\"address\":\"203.0.113.7\",\"port\":80,\"state\":3,"
+		 "\"known\":true,\"cut\":false,\"fresh\":true,\"since_ms\":1,\"failed_ms\":2,"
+		 "\"ramp_ms\":3,\"why\":\"refused\",\"checks\":9,\"checks_failed\":4}]}\n");
+	for (size_t again = 0; again < 2; again++) {
+		vec_free(&records);
+		assert_int_equal(health_file_read("main", &records, &err), 0);
+		assert_int_equal(records.n, 2);
+		assert_int_equal(records.at[0].addr.family, 0);
+		assert_int_equal(records.at[1].addr.family, 4);
+		assert_int_equal(records.at[1].port, 80);
+		assert_int_equal(records.at[1].health.state, BACKEND_FAILING);
+		assert_true(records.at[1].health.known && records.at[1].health.fresh);
+		assert_false(records.at[1].health.cut);
+		assert_int_equal(records.at[1].health.ramp_ms, 3);
+		assert_string_equal(records.at[1].why, "refused");
+		assert_int_equal(records.at[1].counts.failed, 4);
+		assert_int_equal(health_file_write("main", &records, &err), 0);
+	}
+	write_in("health", "{\"backends\":[{\"service\":\"web\"}]}\n");
+	assert_int_equal(health_file_read("main", &records, &err), -EBADMSG);
+	assert_int_equal(records.n, 0);
+}
+
+static void test_old_feed_list(void **state)
+{
+	const struct feed_list drop = {.list = "drop", .origin = ""};
+	CLEANUP_FREE char *path = feed_lists_path_of("main", &drop);
+	CLEANUP_FEED_LISTS struct feed_lists lists = {0}, again = {0};
+	struct err err = {0};
+
+	write_in(strstr(path, "feeds/"),
+		 "{\n  \"list\": \"drop\",\n  \"origin\": \"\",\n  \"note\": \"ticket\",\n"
+		 "  \"url\": \"https://a.lab/l\",\n  \"allow\": 0,\n  \"to\": 1,\n  \"both\": 0,\n"
+		 "  \"wide\": 0,\n  \"mask\": 1,\n  \"every_ms\": 5000,\n  \"for_ms\": 0\n}\n");
+	feed_lists_read("main", &lists);
+	assert_int_equal(lists.n, 1);
+	assert_int_equal(feed_list_save("main", &lists.at[0], &err), 0);
+	feed_lists_read("main", &again);
+	assert_int_equal(again.n, 1);
+	assert_string_equal(again.at[0].list, "drop");
+	assert_string_equal(again.at[0].note, "ticket");
+	assert_string_equal(again.at[0].url, "https://a.lab/l");
+	assert_null(again.at[0].ca);
+	assert_true(again.at[0].to && again.at[0].mask);
+	assert_false(again.at[0].allow || again.at[0].both || again.at[0].wide);
+	assert_int_equal(again.at[0].every_ms, 5000);
+}
+
+static void check_answers(uint64_t at_s, uint32_t b_ttl_s)
+{
+	struct refresh_name names[] = {{.name = (char *)"a.lab"}, {.name = (char *)"b.lab"}};
+	struct refresh r = {.at = names, .n = 2};
+
+	answered_read("main", &r);
+	assert_int_equal(names[0].since_s, at_s);
+	assert_int_equal(names[0].ttl_s, 0);
+	assert_int_equal(names[1].since_s, at_s);
+	assert_int_equal(names[1].ttl_s, b_ttl_s);
+}
+
+static void test_old_answers(void **state)
+{
+	CLEANUP_FREE char *path = answered_path_of("main");
+	CLEANUP_FREE char *lines = NULL;
+	struct refresh none = {0};
+	struct err err = {0};
+	uint64_t at_s = (uint64_t)time(NULL) - 9;
+
+	lines = mem_printf("a.lab %llu\nb.lab %llu 300\n", (unsigned long long)at_s,
+			   (unsigned long long)at_s);
+	write_in("other", ""); // makes the folder
+	assert_int_equal(file_replace(path, lines, strlen(lines), 0600, &err), 0);
+	check_answers(at_s, 300);
+	assert_int_equal(answered_note("main", &none, &err), 0);
+	check_answers(at_s, 300);
+	assert_int_equal(file_replace(path, "a.lab x\n", 8, 0600, &err), 0);
+	check_answers(0, 0);
+}
+
+// ---- cost ---------------------------------------------------------------------------------------
+
+// Of jansson: who allocates its values.
+void json_set_alloc_funcs(void *(*allocate)(size_t size), void (*release)(void *at));
+
+static size_t allocated;
+
+static void *count_one(size_t size)
+{
+	allocated++;
+	return malloc(size);
+}
+
+// The agent writes the health of up to 16384 backends in its loop.
+static void test_writing_builds_no_tree(void **state)
+{
+	CLEANUP_VEC struct health_records records = {0}, again = {0};
+	struct err err = {0};
+
+	for (uint16_t n = 1; n <= 1000; n++)
+		vec_push(&records, ((struct health_record){.service = "web", .port = n}));
+	json_set_alloc_funcs(count_one, free);
+	assert_int_equal(health_file_write("main", &records, &err), 0);
+	assert_int_equal(allocated, 0);
+	assert_int_equal(health_file_read("main", &again, &err), 0);
+	assert_true(allocated > 1000);
+	json_set_alloc_funcs(malloc, free);
+	assert_int_equal(again.n, 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +465,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_old_overrides, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_old_interfaces, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_old_feed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_old_health, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_old_feed_list, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_old_answers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_writing_builds_no_tree, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
