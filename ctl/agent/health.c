@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "ctl/agent/check_times.h"
 #include "ctl/agent/health_targets.h"
 #include "ctl/agent/health_tell.h"
+#include "ctl/agent/plan.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
@@ -33,15 +33,14 @@
 #define ROUND_MAX_MS 40 // the same where rewrites take long
 #define SAVE_AT_ONCE \
 	256 // backends; the file of more is written when several rewrites have been made
-#define SAVE_MS      200
-#define COUNTS_MS    60000 // between files of more, of which only counts differ
-#define UNKNOWN_MS   60000 // from the last check that could not be made until all is well
-#define LOOK_MS      20    // after a command
-#define LOOK_MAX_MS  5000
-#define SUSPECT_MS   50   // a suspected neighbour, and a new backend, is checked within this time
-#define WAIT_MORE_MS 50   // jiffies are not exact
-#define TIMES_MS     5000 // between reports that tell of nothing but more checks
-#define SOURCES_MS   200  // changes of addresses and routes within this time are handled together
+#define SAVE_MS     200
+#define COUNTS_MS   60000 // between files of more, of which only counts differ
+#define UNKNOWN_MS  60000 // from the last check that could not be made until all is well
+#define LOOK_MS     20    // after a command
+#define LOOK_MAX_MS 5000
+#define SUSPECT_MS  50   // a suspected neighbour, and a new backend, is checked within this time
+#define TIMES_MS    5000 // between reports that tell of nothing but more checks
+#define SOURCES_MS  200  // changes of addresses and routes within this time are handled together
 #define SOURCES_SHARE \
 	50 // reading them takes at most a fiftieth of the time: a router learns many routes
 
@@ -60,14 +59,6 @@ struct agent_health {
 	uint64_t unknown_ms; // when a check could not be made; 0: never
 	char unknown[HEALTH_WHY];
 };
-
-static uint64_t random_below(struct agent_health *h, uint64_t bound)
-{
-	h->random ^= h->random << 13;
-	h->random ^= h->random >> 7;
-	h->random ^= h->random << 17;
-	return bound ? h->random % bound : 0;
-}
 
 // ---- checks -------------------------------------------------------------------------------------
 
@@ -96,7 +87,7 @@ static void plan_check(struct agent_health *h, struct health_target *t)
 	uint64_t pause = health_pause(&t->backend->health, &t->service->rules);
 	uint64_t passed = health_now_ms() - t->began_ms;
 
-	pause -= random_below(h, pause / 10 + 1);
+	pause -= plan_random_below(&h->random, pause / 10 + 1);
 	check_in(t, passed < pause ? pause - passed : 0);
 }
 
@@ -194,12 +185,6 @@ static int tell(void *part, struct err *err)
 
 // ---- time ---------------------------------------------------------------------------------------
 
-// No check of a new backend has ended.
-static bool is_waiting(const struct health_target *t)
-{
-	return t->backend->health.fresh && t->backend->health.state == BACKEND_UP;
-}
-
 static void plan_tick(struct agent_health *h)
 {
 	uint64_t now = health_now_ms(), next = 0;
@@ -208,7 +193,7 @@ static void plan_tick(struct agent_health *h)
 		const struct health_target *t = &h->targets.at[i];
 		uint64_t due = health_due(&t->backend->health, &t->service->rules, now);
 
-		if (is_waiting(t))
+		if (health_is_waiting(t))
 			due = t->wait_ms;
 		if (due && (!next || due < next))
 			next = due;
@@ -220,9 +205,9 @@ static void plan_tick(struct agent_health *h)
 // True: the next rewrite ends its wait, or the one after that.
 static bool end_wait(struct health_target *t, uint64_t now)
 {
-	if (!is_waiting(t) || t->wait_ms > now)
+	if (!health_is_waiting(t) || t->wait_ms > now)
 		return false;
-	t->wait_ms = now + WAIT_MORE_MS;
+	t->wait_ms = now + HEALTH_WAIT_MORE_MS;
 	return true;
 }
 
@@ -304,20 +289,6 @@ static uint64_t digest_of(const struct lb_state *b)
 	return hash_done(&s, b->n_members);
 }
 
-// The file is written after the rings: the kernel may know of a change that the file does not have.
-static void follow_kernel(struct health *health, const struct lb_member *m)
-{
-	uint64_t now = health_now_ms();
-
-	if (!m || m->health == health->state || m->health == BACKEND_DRAIN)
-		return;
-	health->state = m->health;
-	health->cut = m->cut;
-	health->since_ms = now;
-	if (m->health != BACKEND_UP)
-		health->failed_ms = now;
-}
-
 // NULL: the kernel has no such member.
 static const struct lb_member *member_of(const struct pool *pool, const struct health_target *t)
 {
@@ -328,30 +299,6 @@ static const struct lb_member *member_of(const struct pool *pool, const struct h
 		 : NULL;
 }
 
-static void restore(struct health_target *t, const struct health *health,
-		    const char why[HEALTH_WHY])
-{
-	t->backend->health = *health;
-	memcpy(t->why, why, sizeof(t->why));
-}
-
-// New since an agent runs: it waits for its first check.
-static void take_over_wait(struct health_target *t, const struct lb_member *m,
-			   const struct clock *now)
-{
-	struct health *health = &t->backend->health;
-	uint64_t left;
-
-	if (health->state != BACKEND_UP)
-		return;
-	health->fresh = m && m->waits;
-	if (!health->fresh)
-		return;
-	left = m->waits > now->jiffies ? m->waits - now->jiffies : 0;
-	t->wait_ms = health_now_ms() + left * 1000 / now->hz + WAIT_MORE_MS;
-	health->known = false;
-}
-
 static void plan_first(struct agent_health *h, struct health_target *t,
 		       const struct health_target *was)
 {
@@ -359,13 +306,13 @@ static void plan_first(struct agent_health *h, struct health_target *t,
 	uint64_t left = was && was->next_ms > now ? was->next_ms - now : 0;
 
 	agent_task_init(&t->check, h->agent, "check of a backend", check, t);
-	if (is_waiting(t))
-		check_in(t, random_below(h, SUSPECT_MS));
+	if (health_is_waiting(t))
+		check_in(t, plan_random_below(&h->random, SUSPECT_MS));
 	else if (was && was->n_probes)
 		check_in(t, left < every ? left
 					 : every); // the policy before may have had another `every`
 	else
-		check_in(t, random_below(h, every));
+		check_in(t, plan_random_below(&h->random, every));
 }
 
 // Continues what the targets before, or the agent before, knew of a backend; n: its place, where it
@@ -382,21 +329,9 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 
 	t->ctx = h;
 	t->times = check_times_of(&h->times, t->service->name);
-	if (was) {
-		restore(t, &was->backend->health, was->why);
-		t->counts = was->counts;
-	}
-	if (!was && record)
-		restore(t, &record->health, record->why);
-	if (t->n_probes && !was)
-		follow_kernel(&t->backend->health, member_of(pool, t));
+	health_continue(t, was, record, member_of(pool, t), &pool->clock, health_now_ms());
 	if (t->n_probes)
-		take_over_wait(t, member_of(pool, t), &pool->clock);
-	if (t->n_probes) {
 		plan_first(h, t, was);
-	} else if (!b->health.cut) { // nothing checks it
-		t->backend->health = (struct health){0};
-	}
 	health_note_told(t);
 	if (was) {
 		t->told = was->told;
@@ -560,7 +495,7 @@ void agent_health_suspect(struct agent *a, const struct addr *neighbour)
 		struct health_target *t = &h->targets.at[i];
 
 		if (t->n_probes && !t->awaited && !addr_compare(&t->backend->addr, neighbour))
-			check_in(t, random_below(h, SUSPECT_MS));
+			check_in(t, plan_random_below(&h->random, SUSPECT_MS));
 	}
 }
 
@@ -603,9 +538,8 @@ static int start(struct agent *a, struct err *err)
 
 	*h = (struct agent_health){.agent = a};
 	a->health = h;
-	if (getrandom(&h->random, sizeof(h->random), 0) != sizeof(h->random))
-		return err_system(err, errno, "cannot get random numbers");
-	h->random |= 1;
+	if ((code = plan_random(&h->random, err)))
+		return code;
 	if ((code = probes_new(a->loop, &h->probes, err)))
 		return code;
 	agent_task_init(&h->look, a, "services to check", look, h);

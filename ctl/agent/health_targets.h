@@ -62,3 +62,13 @@ int health_targets_sources(const struct health_targets *t, uint64_t *ret, struct
 struct health_target *health_targets_find(const struct health_targets *t, size_t guess,
 					  const char *service, const struct addr *addr,
 					  uint16_t port);
+
+// Continues what was known of the backend: by the previous targets, by the file of the previous
+// agent, and by the kernel, which counts where it differs from the file. NULL: not known. Times as
+// in control/health.h.
+#define HEALTH_WAIT_MORE_MS 50 // jiffies are not exact
+void health_continue(struct health_target *t, const struct health_target *was,
+		     const struct health_record *record, const struct lb_member *member,
+		     const struct clock *clock, uint64_t now_ms);
+// No check of a new backend has ended.
+bool health_is_waiting(const struct health_target *t);
