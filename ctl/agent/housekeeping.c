@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent for what time ends: trials, transitions and overrides of services, entries.
+// The part of the agent for what time ends: trials, transitions and overrides of services, entries,
+// quick rules.
 //
 // Each is a task. It looks, by reading only, whether something is due, does that as a command
 // would, and runs again when the next thing is due. Any command may bring a nearer deadline, so all
@@ -16,11 +17,13 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/base/time.h"
 #include "ctl/control/apply.h"
 #include "ctl/control/entries/store.h"
 #include "ctl/control/lb_due.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/pool.h"
+#include "ctl/control/quick_apply.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/iface_table.h"
@@ -28,6 +31,7 @@
 
 #define AFTER_COMMAND_MS 50     // commands in quick succession are looked at together
 #define LOOK_MOST_MS     300000 // wall clocks are set, machines sleep
+#define TRIAL_LOOK_MS    500    // quick rules that end as soon as a trial has ended
 #define ENTRIES_LEAST_MS 1000   // between two removals of entries, which packets do not see
 #define ENTRIES_SHARE    100    // looking for them takes at most one hundredth of the time
 #define MORE_LEAST_MS    100    // if more have expired than one commit removes
@@ -36,15 +40,16 @@
 
 struct housekeeping {
 	struct agent *agent;
-	struct agent_task trial, services, entries;
-	uint32_t trial_of;          // the generation whose trial was seen last; 0: none runs
-	uint64_t trial_ends_ms;     // monotonic
-	uint64_t brought;           // interfaces that this trial attached (commit.h)
-	char tried[REVISION_ID];    // its revision; "": a trial of interfaces
-	uint64_t walked_ms;         // monotonic, the last tidy of the services
-	bool is_due;                // a tidy, for what is in `due`
-	struct lb_due due;          // for the copy that tidies up
-	struct agent_process *tidy; // reads all pins, which takes long; NULL: none runs
+	struct agent_task trial, services, entries, rules;
+	uint32_t trial_of;            // the generation whose trial was seen last; 0: none runs
+	uint64_t trial_ends_ms;       // monotonic
+	uint64_t brought;             // interfaces that this trial attached (commit.h)
+	char tried[REVISION_ID];      // its revision; "": a trial of interfaces
+	uint64_t walked_ms;           // monotonic, the last tidy of the services
+	bool is_due;                  // a tidy, for what is in `due`
+	struct lb_due due;            // for the copy that tidies up
+	struct agent_process *tidy;   // reads all pins, which takes long; NULL: none runs
+	struct agent_process *ending; // of quick rules, which compiles the policy; NULL: none runs
 };
 
 // ---- trials -------------------------------------------------------------------------------------
@@ -329,6 +334,93 @@ static int do_entries(void *part, struct err *err)
 	return 0;
 }
 
+// ---- quick rules --------------------------------------------------------------------------------
+
+static int end_rules(void *part, struct text *output, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+	CLEANUP_APPLY_RESULT struct apply_result result = {0};
+	const struct housekeeping *h = part;
+	const struct apply_options options = {
+		.instance = h->agent->instance,
+		.command = h->agent->command,
+		.dns = *h->agent->dns,
+		.force = true, // an end is no reason to ask again
+	};
+	int code = quick_apply(c, &options, NULL, NULL, &result, err);
+
+	if (code == -EBUSY)
+		return 0; // a trial has begun
+	if (quick_is_other_command(code))
+		return -EAGAIN;
+	if (code)
+		return code;
+	if (result.ended)
+		log_notice("%zu quick %s ended", result.ended,
+			   num_plural(result.ended, "rule has", "rules have"));
+	return 0;
+}
+
+static void on_rules_ended(void *part, const struct process_result *r)
+{
+	struct housekeeping *h = part;
+
+	h->ending = NULL;
+	agent_task_end(&h->rules, r->status, &r->err);
+	if (!r->status)
+		agent_task_in(&h->rules, AFTER_COMMAND_MS); // for the next end
+}
+
+// Until a rule ends; 0: now. During a trial nothing ends.
+static int look_at_rules(struct housekeeping *h, uint64_t *ret_ms, struct err *err)
+{
+	CLEANUP_QUICK struct quick_rules q = {0};
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	CLEANUP_FD int lock = -1;
+	struct commit_state state;
+	uint64_t now_ms = time_ms(CLOCK_REALTIME), next_s;
+	int code = lock_share(h->agent->instance, &lock, err);
+
+	if (code)
+		return code;
+	if ((code = instance_open(h->agent->instance, &i, err)))
+		return code;
+	if ((code = commit_read(i, &state, err)))
+		return code;
+	if ((code = quick_read(h->agent->instance, &q, err)))
+		return code;
+	next_s = quick_next_end(&q);
+	if (next_s == UINT64_MAX)
+		*ret_ms = LOOK_MOST_MS;
+	else if (next_s * 1000 > now_ms)
+		*ret_ms = least(next_s * 1000 - now_ms, LOOK_MOST_MS);
+	else
+		*ret_ms = state.deadline ? TRIAL_LOOK_MS : 0;
+	return 0;
+}
+
+static int do_rules(void *part, struct err *err)
+{
+	const struct process_request request = {
+		.run = end_rules, .done = on_rules_ended, .ctx = part};
+	struct housekeeping *h = part;
+	uint64_t wait;
+	int code;
+
+	if (h->ending)
+		return -EINPROGRESS;
+	if (!bpffs_exist(h->agent->instance))
+		return 0;
+	if ((code = look_at_rules(h, &wait, err)))
+		return code;
+	if (wait) {
+		agent_task_in(&h->rules, wait);
+		return 0;
+	}
+	code = process_start(h->agent, &request, &h->ending, err);
+	return code ? code : -EINPROGRESS;
+}
+
 // ---- the part -----------------------------------------------------------------------------------
 
 static void begin(struct agent_task *task, uint64_t ms)
@@ -346,6 +438,8 @@ static int start(struct agent *a, struct err *err)
 	agent_task_init(&h->trial, a, "end of a trial", do_trial, h);
 	agent_task_init(&h->services, a, "services", do_services, h);
 	agent_task_init(&h->entries, a, "expired entries", do_entries, h);
+	agent_task_init(&h->rules, a, "ends of quick rules", do_rules, h);
+	begin(&h->rules, AFTER_COMMAND_MS);
 	begin(&h->trial, AFTER_COMMAND_MS);
 	begin(&h->services, AFTER_COMMAND_MS);
 	begin(&h->entries, ENTRIES_LEAST_MS);
@@ -363,6 +457,8 @@ static void stop(struct agent *a)
 	process_stop(h->tidy);
 	lb_due_free(&h->due);
 	agent_task_free(&h->entries);
+	agent_task_free(&h->rules);
+	process_stop(h->ending);
 	free(h);
 	a->housekeeping = NULL;
 }
@@ -374,6 +470,7 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	agent_task_report(&h->trial, problems);
 	agent_task_report(&h->services, problems);
 	agent_task_report(&h->entries, problems);
+	agent_task_report(&h->rules, problems);
 }
 
 const struct agent_part agent_housekeeping = {

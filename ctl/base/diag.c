@@ -252,6 +252,13 @@ const struct diag_file *diag_add_file(struct diag *d, const char *name, const ch
 	return &s->file;
 }
 
+const struct diag_file *diag_add_line(struct diag *d, const char *name, const char *text)
+{
+	diag_add_file(d, name, text, strlen(text));
+	(*vec_last(&d->sources))->file.line = true;
+	return &(*vec_last(&d->sources))->file;
+}
+
 static bool same_place(const struct diag_at *a, const struct diag_at *b)
 {
 	return a->file == b->file && (!a->file || (a->offset == b->offset && a->len == b->len));
@@ -288,6 +295,26 @@ void diag_add(struct diag *d, enum diag_level level, struct diag_at at, const ch
 				    .message = text_take(&message),
 				    .hint = hint ? mem_strdup(hint) : NULL,
 			    }));
+}
+
+void diag_keep(struct diag *d, const char *file)
+{
+	size_t kept = 0;
+
+	for (size_t n = 0; n < d->items.n; n++) {
+		struct diag_item *item = &d->items.at[n];
+
+		if (item->level == DIAG_ERROR ||
+		    (item->at.file && !strcmp(item->at.file->name, file))) {
+			d->items.at[kept++] = *item;
+			continue;
+		}
+		free(item->message);
+		free(item->hint);
+	}
+	d->items.n = kept;
+	d->counted[DIAG_WARNING] = kept - d->kept[DIAG_ERROR];
+	d->kept[DIAG_WARNING] = d->counted[DIAG_WARNING];
 }
 
 size_t diag_errors(const struct diag *d)
@@ -352,6 +379,8 @@ const char *diag_place(struct diag *d, struct diag_at at, bool column)
 	if (!at.file)
 		return "";
 	p = locate(&at);
+	if (at.file->line && !column)
+		return at.file->name;
 	if (column)
 		vec_push(&d->places, mem_printf("%s:%u:%u", at.file->name, p.line, p.column));
 	else

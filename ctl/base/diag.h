@@ -21,6 +21,7 @@ struct diag_file {
 	const char *text; // whole content, NUL-terminated
 	size_t len;
 	unsigned index; // order of reading
+	bool line;      // one line, so a place in it has no number
 };
 
 struct diag_at {
@@ -41,6 +42,9 @@ void diag_cleanup(struct diag **d);
 const struct diag_file *diag_add_file(struct diag *d, const char *name, const char *text,
 				      size_t len);
 
+// The same of a text of one line, which is not from a file.
+const struct diag_file *diag_add_line(struct diag *d, const char *name, const char *text);
+
 // Queue one; at most 200 of each level are kept, the rest is counted, so that a flood of warnings
 // hides no error. A message with the same level, location and sentence is queued once. The hint
 // (may be NULL) is printed after the caret. A message prints a second location itself, with
@@ -50,6 +54,9 @@ __attribute__((format(printf, 5, 6))) void diag_add(struct diag *d, enum diag_le
 						    const char *fmt, ...);
 #define diag_error(d, at, hint, ...)   diag_add(d, DIAG_ERROR, at, hint, __VA_ARGS__)
 #define diag_warning(d, at, hint, ...) diag_add(d, DIAG_WARNING, at, hint, __VA_ARGS__)
+
+// Removes the warnings about other files.
+void diag_keep(struct diag *d, const char *file);
 
 size_t diag_errors(const struct diag *d);
 

@@ -21,6 +21,8 @@
 #include "ctl/datapath/lock.h"
 #include "ctl/net/fetch_url.h"
 
+#define STALE_TRIES 20
+
 struct apply_request {
 	struct apply_options options;
 	const char *ifaces[POLICY_IFACES_MAX];
@@ -186,6 +188,9 @@ static void add_what(struct text *line, const struct apply_options *o, const str
 	if (r->services)
 		text_addf(line, ", %zu %s", r->services,
 			  num_plural(r->services, "service", "services"));
+	if (r->quick)
+		text_addf(line, ", %zu quick %s in front", r->quick,
+			  num_plural(r->quick, "rule", "rules"));
 	if (!r->unchanged && r->expects)
 		text_addf(line, ", %zu of %zu %s", r->expects, r->expects,
 			  num_plural(r->expects, "expectation holds", "expectations hold"));
@@ -201,6 +206,7 @@ static void set_fields(struct context *ctx, const struct apply_options *o,
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_string(ctx->out, "revision", r->revision[0] ? r->revision : NULL);
 	out_set_u64(ctx->out, "rules", r->rules);
+	out_set_u64(ctx->out, "quick_rules", r->quick);
 	out_set_u64(ctx->out, "services", r->services);
 	out_set_u64(ctx->out, "expects", r->expects);
 	out_set_u64(ctx->out, "trial_ms", trial ? o->trial_ms : 0);
@@ -287,7 +293,7 @@ static int apply_once(struct context *ctx, struct apply_request *r, struct err *
 	c->environment.again = r->again;
 	c->environment.overlap = has_agent(ctx->instance);
 	code = apply(c, &r->options, &result, err);
-	if (code == -ETIME && !r->options.patient)
+	if ((code == -ETIME && !r->options.patient) || code == -ESTALE)
 		return code;
 	policy_show_findings(ctx, c);
 	if (code && !result.attach_failed)
@@ -300,6 +306,18 @@ static int apply_once(struct context *ctx, struct apply_request *r, struct err *
 	return r->options.dry_run ? 0 : show_open_in(ctx->instance, ctx->out, err);
 }
 
+// Once more when another command has changed the quick rules meanwhile.
+static int apply_until(struct context *ctx, struct apply_request *r, struct err *err)
+{
+	int code = apply_once(ctx, r, err);
+
+	for (unsigned n = 0; code == -ESTALE && n < STALE_TRIES; n++) {
+		err_clear(err);
+		code = apply_once(ctx, r, err);
+	}
+	return code;
+}
+
 // On a slow machine the verifier takes minutes.
 static int do_apply(struct context *ctx, struct apply_request *r, struct err *err)
 {
@@ -309,13 +327,13 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 		return code;
 	load_last(ctx->instance, &r->last);
 	r->options.standard = &r->standard;
-	code = apply_once(ctx, r, err);
+	code = apply_until(ctx, r, err);
 	if (code != -ETIME || r->options.patient)
 		return code;
 	log_notice("the policy took more than 30 s to load: loading it once more, for up to 5m");
 	err_clear(err);
 	r->options.patient = true;
-	return apply_once(ctx, r, err);
+	return apply_until(ctx, r, err);
 }
 
 static int apply_this(struct context *ctx, const struct args *args, const char *path,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/control/unchanged.h"
@@ -131,6 +132,18 @@ static void compare_active(struct diff *d, const char *id, const struct candidat
 	out_line(o, "revision %s is not active here: %s", id, state);
 }
 
+// Quick rules belong to no policy, so they are no difference.
+static void show_quick(struct context *ctx)
+{
+	CLEANUP_QUICK struct quick_rules q = {0};
+
+	quick_read(ctx->instance, &q, NULL);
+	out_set_u64(ctx->out, "quick_rules", q.n);
+	if (q.n && !ctx->quiet)
+		out_line(ctx->out, "%zu quick %s in front of the policy (weir rule list)", q.n,
+			 num_plural(q.n, "rule is", "rules are"));
+}
+
 static int compare(struct context *ctx, const struct args *args, const struct candidate *c,
 		   const struct environment *old, const char *id, struct err *err)
 {
@@ -145,6 +158,7 @@ static int compare(struct context *ctx, const struct args *args, const struct ca
 	if (current)
 		compare_active(&d, id, c);
 	out_end(ctx->out);
+	show_quick(ctx);
 	if (d.differences)
 		return err_refused(err, "'%s' differs from revision %s%s", file, id,
 				   current ? " or from the active policy" : "");

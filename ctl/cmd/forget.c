@@ -24,13 +24,14 @@ static void add_word(struct text *line, bool is, const char *what)
 static void report(struct context *ctx, const struct forgotten *f, bool agent, bool dry_run)
 {
 	CLEANUP_TEXT struct text line = {0};
-	bool changed = f->revisions || f->entries || f->damaged || f->overrides || f->seed ||
-		       f->interfaces || agent;
+	bool changed = f->revisions || f->entries || f->damaged || f->overrides || f->quick ||
+		       f->seed || f->interfaces || agent;
 
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_bool(ctx->out, "changed", changed);
 	out_set_bool(ctx->out, "dry_run", dry_run);
 	out_set_u64(ctx->out, "revisions", f->revisions);
+	out_set_u64(ctx->out, "quick_rules", f->quick);
 	out_set_u64(ctx->out, "entries", f->entries);
 	out_set_bool(ctx->out, "entries_damaged", f->damaged);
 	out_set_bool(ctx->out, "backends_by_hand", f->overrides);
@@ -38,6 +39,7 @@ static void report(struct context *ctx, const struct forgotten *f, bool agent, b
 	out_set_bool(ctx->out, "interfaces", f->interfaces);
 	out_set_bool(ctx->out, "agent", agent);
 	add(&line, f->revisions, "revision", "revisions");
+	add(&line, f->quick, "quick rule", "quick rules");
 	add(&line, f->entries, "entry", "entries");
 	add_word(&line, f->damaged, "unreadable entries");
 	add_word(&line, f->overrides, "overrides of backends");
@@ -95,7 +97,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 
 static const struct args_option options[] = {
 	{.name = "policy",
-	 .help = "remove the revisions of the policy and the overrides of backends"},
+	 .help = "remove the revisions of the policy, quick rules and overrides of backends"},
 	{.name = "entries", .help = "remove the saved entries"},
 	{.name = "all",
 	 .help = "remove both, the seed of the rings, and the interfaces to attach at boot"},

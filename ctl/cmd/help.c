@@ -11,7 +11,7 @@
 
 // clang-format off
 const struct command *const commands[] = {
-	&cmd_block, &cmd_unblock, &cmd_allow, &cmd_unallow, &cmd_list, &cmd_batch, &cmd_refresh,
+	&cmd_block, &cmd_unblock, &cmd_allow, &cmd_unallow, &cmd_list, &cmd_batch, &cmd_rule, &cmd_refresh,
 	&cmd_attach, &cmd_detach, &cmd_restore, &cmd_forget,
 	&cmd_check, &cmd_apply, &cmd_confirm, &cmd_rollback, &cmd_diff, &cmd_show, &cmd_history,
 	&cmd_status, &cmd_explain, &cmd_stats, &cmd_watch, &cmd_metrics, &cmd_doctor, &cmd_bypass,

@@ -3,6 +3,7 @@
 #include "ctl/cmd/policy_show.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -149,10 +150,16 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 	show_services(o, c);
 }
 
+// Not every command has the options.
+static const char *dns_value(const struct args *args, const char *option, const char *variable)
+{
+	return args_knows(args, option) ? args_value_or(args, option, variable) : getenv(variable);
+}
+
 int policy_dns(const struct context *ctx, const struct args *args, struct policy_dns *ret,
 	       struct err *err)
 {
-	const char *timeout = args_value_or(args, "resolver-timeout", PROCESS_TIMEOUT);
+	const char *timeout = dns_value(args, "resolver-timeout", PROCESS_TIMEOUT);
 	uint64_t ms = 0;
 
 	if (timeout && num_parse_time_ms(timeout, strlen(timeout), 1, 600000, &ms))
@@ -161,7 +168,7 @@ int policy_dns(const struct context *ctx, const struct args *args, struct policy
 	snprintf(ret->path, sizeof(ret->path), "/etc/netns/%s/resolv.conf",
 		 ctx->netns ? ctx->netns : "");
 	ret->options = (struct dns_options){
-		.servers = args_value_or(args, "resolver", PROCESS_RESOLVER),
+		.servers = dns_value(args, "resolver", PROCESS_RESOLVER),
 		.resolv_conf = ctx->netns && file_exists(ret->path) ? ret->path : NULL,
 		.timeout_ms = (unsigned)ms,
 	};

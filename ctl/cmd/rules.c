@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/time.h"
 #include "ctl/control/active.h"
 #include "ctl/datapath/identities.h"
 
@@ -82,4 +84,38 @@ int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 	code = show_each(ctx, i, c->image, err);
 	out_table_end(ctx->out);
 	return code;
+}
+
+// ---- quick rules, for status --------------------------------------------------------------------
+
+#define OVERDUE_S 10
+
+void rules_quick_show(struct out *o, const char *instance, const struct generation_about *about)
+{
+	CLEANUP_QUICK struct quick_rules q = {0};
+
+	quick_read_version(instance, about->quick, &q, NULL);
+	out_set_u64(o, "quick_rules", q.n);
+	if (q.n)
+		out_line(o, "          %zu quick %s in front (weir rule list)", q.n,
+			 num_plural(q.n, "rule", "rules"));
+}
+
+void rules_quick_alarms(const char *instance, const struct generation_about *about, bool trial,
+			void (*add)(void *ctx, const char *fmt, ...), void *ctx)
+{
+	CLEANUP_QUICK struct quick_rules q = {0};
+	uint64_t now_s = time_s(CLOCK_REALTIME);
+	struct err why = {0};
+	num_text late;
+
+	if (quick_read_version(instance, about->quick, &q, &why))
+		add(ctx, "%s (%s)", why.text, why.hint);
+	vec_each (&q, rule)
+		if (!trial && rule->until_s && rule->until_s + OVERDUE_S <= now_s)
+			add(ctx,
+			    "%s should have ended %s ago (weir rule delete %llu; weir run ends rules in time)",
+			    rule->label,
+			    num_format_duration_ms((now_s - rule->until_s) * 1000, late),
+			    (unsigned long long)rule->id);
 }

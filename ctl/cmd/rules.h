@@ -10,6 +10,11 @@
 // Returns 0; -ENOENT without err set if no policy is active; else -errno with err set. addresses:
 // also get the addresses of its lists.
 int rules_load(const struct instance *i, bool addresses, struct candidate **ret, struct err *err);
+// Sets "quick_rules" and prints a line about the quick rules in front of a generation.
+void rules_quick_show(struct out *o, const char *instance, const struct generation_about *about);
+// Their alarms: rules that should have ended, and a file that does not have the rules in force.
+void rules_quick_alarms(const char *instance, const struct generation_about *about, bool trial,
+			void (*add)(void *ctx, const char *fmt, ...), void *ctx);
 // Prints the table "rules": location, rule, packets, bytes. Without an active policy it prints
 // nothing.
 int rules_show(struct context *ctx, const struct instance *i, struct err *err);

@@ -11,6 +11,7 @@
 #include "ctl/base/time.h"
 #include "ctl/cmd/agent_problems.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/rules.h"
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/status_agent.h"
 #include "ctl/cmd/status_all.h"
@@ -40,6 +41,7 @@ struct status {
 	struct counters *before, *after;
 	double seconds; // between the samples; 0: there is one
 	size_t alarms;
+	bool trial;                     // one runs
 	struct generation_about *about; // of the active policy
 	struct reach reach;             // of the active policy
 	struct devices devices;
@@ -415,6 +417,7 @@ static void show_alarms(struct status *s)
 	if (!instance_has_ifaces(s->instance))
 		alarm_add(s, "no interface is attached (weir attach IFACE)");
 	alarm_record(s);
+	rules_quick_alarms(s->ctx->instance, s->about, s->trial, alarm_add, s);
 	alarm_state(s);
 	status_names_alarms(s->ctx, s->about->revision, alarm_add, s);
 	alarm_macs(s);
@@ -573,6 +576,8 @@ static int show_policy(struct status *s, struct err *err)
 		out_line(
 			o,
 			"          the kernel refuses the short program of this policy: every packet takes the general one");
+	rules_quick_show(o, s->ctx->instance, about);
+	s->trial = state.deadline;
 	show_trial(s, &state);
 	if (reach_in_force(s->instance, &s->reach, NULL))
 		s->reach.empty = true; // show_alarms has an alarm for this

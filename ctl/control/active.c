@@ -53,9 +53,14 @@ int active_record(const struct instance *i, enum active_part part, struct candid
 		return code;
 	if ((code = generation_read_about(i, state.in_force, ret, err)))
 		return code;
-	if (!ret->revision[0])
+	if ((code = quick_read_version(i->name, ret->quick, &c->quick, err)))
+		return code;
+	if (!ret->revision[0] && !c->quick.n)
 		return -ENOENT;
-	return load_record(i->name, ret, part, &c->environment, &revision, err);
+	if (ret->revision[0])
+		return load_record(i->name, ret, part, &c->environment, &revision, err);
+	snprintf(ret->path, sizeof(ret->path), "%s", candidate_no_policy(c));
+	return 0;
 }
 
 int active_broken(const struct generation_about *about, struct err *err)

@@ -19,7 +19,8 @@ enum active_part { ACTIVE_ALL, ACTIVE_KNOWN, ACTIVE_NAMES };
 
 // Loads its files and answers into c, which is from candidate_new_replay(); then
 // candidate_compile(), candidate_resolve() or candidate_name() with ret->path follows. Returns 0;
-// -ENOENT without err set if no policy is active; else -errno with err set.
+// -ENOENT without err set if no policy and no quick
+// rule is active; else -errno with err set.
 int active_record(const struct instance *i, enum active_part part, struct candidate *c,
 		  struct generation_about *ret, struct err *err);
 // The error of a record that does not compile.

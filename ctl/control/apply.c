@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "ctl/base/num.h"
+#include "ctl/base/time.h"
 #include "ctl/control/apply_devices.h"
 #include "ctl/control/apply_result.h"
 #include "ctl/control/bringup.h"
@@ -16,6 +17,7 @@
 #include "ctl/control/lb_running.h"
 #include "ctl/control/lockout.h"
 #include "ctl/control/overrides.h"
+#include "ctl/control/quick_apply.h"
 #include "ctl/control/recover.h"
 #include "ctl/control/unchanged.h"
 #include "ctl/control/unseen.h"
@@ -157,6 +159,8 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 		return code;
 	if ((code = candidate_prove(c, b->instance, err)))
 		return code;
+	if ((code = quick_judge_expects(c, o, ret, err)))
+		return code;
 	if ((code = lockout_check(c, b->instance, o, ret, err)))
 		return code;
 	return set_classes(b->instance, c, err);
@@ -184,13 +188,18 @@ static int put_in_force(const struct instance *i, struct candidate *c, const str
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	int code;
 
+	if ((code = quick_stage(i, &c->quick, err)))
+		return code;
 	candidate_about(c, about);
 	revision_sign(r, about);
-	if ((code = generation_pin(i->folder, c->generation, number, about, err)))
+	if ((code = generation_pin(i->folder, c->generation, number, about, err))) {
+		quick_settle(i, NULL);
 		return code;
+	}
 	test_program_pin(c->test, i, number);
 	if ((code = enter_and_switch(i, c, r, trial_ms, err))) {
 		generation_unpin(i->folder, number);
+		quick_settle(i, NULL);
 		return code;
 	}
 	return lb_apply_after(&c->lb, i, number, err);
@@ -412,6 +421,8 @@ static int under_lock(struct bringup *b, struct candidate *c, const struct apply
 
 	if (code)
 		return code;
+	if (!b->created && (code = quick_check(b->instance, &c->quick, err)))
+		return code;
 	apply_devices_missing(b->instance, d, &missing);
 	if (!is_unchanged(b->instance, c, o, &missing, &now))
 		return replace(b, c, o, d, ret, err);
@@ -434,6 +445,19 @@ static int load_revision(struct candidate *c, const struct apply_options *o, cha
 	return 0;
 }
 
+// The rules of commands stay in front of the policy, except those whose time has come.
+static int read_quick(struct candidate *c, const struct apply_options *o, struct apply_result *ret,
+		      struct err *err)
+{
+	int code = quick_read(o->instance, &c->quick, err);
+
+	if (code)
+		return code;
+	ret->ended = quick_end(&c->quick, time_s(CLOCK_REALTIME));
+	ret->quick = c->quick.n;
+	return 0;
+}
+
 // Everything that needs no lock: text to tables, next hops, devices.
 static int compile(struct candidate *c, const struct apply_options *o,
 		   struct policy_devices *devices, struct apply_result *ret, struct err *err)
@@ -449,6 +473,8 @@ static int compile(struct candidate *c, const struct apply_options *o,
 	c->environment.dns = o->dns;
 	c->environment.session = o->session;
 	c->environment.must_guard = !o->force && !o->trial_ms;
+	if ((code = read_quick(c, o, ret, err)))
+		return code;
 	if (candidate_compile(c, o->path, o->ifaces, o->n_ifaces))
 		return err_input(err, "'%s' has errors; nothing was changed", o->path);
 	if ((code = lb_apply_find_nexthops(&c->lb, c->resolved, NEXTHOP_WAIT_MS, err)))
@@ -457,7 +483,7 @@ static int compile(struct candidate *c, const struct apply_options *o,
 		return code;
 	if ((code = apply_devices_check_tags(c, o, devices, ret, err)))
 		return code;
-	ret->rules = c->image->n_rules;
+	ret->rules = c->image->n_rules - c->resolved->n_quick;
 	ret->expects = c->resolved->n_expects;
 	ret->services = c->resolved->n_services;
 	return 0;
@@ -515,9 +541,9 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	return code;
 }
 
-// ---- other answers ------------------------------------------------------------------------------
+// ---- the same policy ----------------------------------------------------------------------------
 
-static int check_answers(const struct instance *i, const struct revision *same, struct err *err)
+static int check_same(const struct instance *i, const struct revision *same, struct err *err)
 {
 	CLEANUP_ENVIRONMENT struct environment w;
 	CLEANUP(revision_free) struct revision now = {0};
@@ -527,7 +553,7 @@ static int check_answers(const struct instance *i, const struct revision *same, 
 	environment_replay(&w);
 	if (code)
 		return code;
-	if (!strcmp(in_force, same->id) &&
+	if (same->id[0] && !strcmp(in_force, same->id) &&
 	    (code = revisions_load_names(i->name, same->id, &w, &now, err)))
 		return code;
 	if (!strcmp(in_force, same->id) && now.answers == same->answers)
@@ -536,41 +562,56 @@ static int check_answers(const struct instance *i, const struct revision *same, 
 	return -EAGAIN;
 }
 
-static int switch_answers(struct bringup *b, struct candidate *c, const struct apply_options *o,
-			  struct revision *same, struct apply_result *ret, struct err *err)
+static int switch_same(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		       struct revision *same, struct apply_result *ret, struct err *err)
 {
 	int code = prepare(b, c, o, ret, err);
 	uint32_t number;
 
-	if (code)
+	if (code || o->dry_run)
 		return code;
 	if ((code = commit_next_number(b->instance, &number, err)))
 		return code;
 	if ((code = put_in_force(b->instance, c, same, 0, number, err)))
 		return code;
 	ret->generation = number;
-	if ((code = revisions_save_names(o->instance, same, &c->environment, err))) {
+	if (!o->quick && (code = revisions_save_names(o->instance, same, &c->environment, err))) {
 		err_prefix(err, "the policy has the new addresses, but its record does not");
 		return code;
 	}
 	return finish(b->instance, c, number, err);
 }
 
-int apply_answers(struct candidate *c, const struct apply_options *o, struct revision *same,
-		  struct apply_result *ret, struct err *err)
+static int compile_same(struct candidate *c, const struct apply_options *o,
+			struct apply_result *ret, struct err *err)
+{
+	int code = o->quick ? 0 : read_quick(c, o, ret, err);
+
+	if (code)
+		return code;
+	if (candidate_compile(c, o->path, o->ifaces, o->n_ifaces))
+		return o->quick ? err_input(err, "the rule has errors; nothing was changed")
+				: err_input(err, "'%s' has errors with the new answers", o->path);
+	if (o->quick && (code = quick_judge_rules(c, o, ret, err)))
+		return code;
+	return lb_apply_find_nexthops(&c->lb, c->resolved, NEXTHOP_WAIT_MS, err);
+}
+
+int apply_same(struct candidate *c, const struct apply_options *o, struct revision *same,
+	       struct apply_result *ret, struct err *err)
 {
 	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
-	int code;
+	int code = compile_same(c, o, ret, err);
 
-	if (candidate_compile(c, same->path, o->ifaces, o->n_ifaces))
-		return err_input(err, "'%s' has errors with the new answers", same->path);
-	if ((code = lb_apply_find_nexthops(&c->lb, c->resolved, NEXTHOP_WAIT_MS, err)))
+	if (code)
 		return code;
 	if ((code = bringup_open_running(o->instance, o->command, &b, err)))
 		return code;
 	if ((code = recover(&b, o, err)))
 		return code;
-	if ((code = check_answers(b.instance, same, err)))
+	if ((code = quick_check(b.instance, &c->quick, err)))
 		return code;
-	return switch_answers(&b, c, o, same, ret, err);
+	if ((code = check_same(b.instance, same, err)))
+		return code;
+	return switch_same(&b, c, o, same, ret, err);
 }

@@ -37,12 +37,13 @@ int apply(struct candidate *c, const struct apply_options *options, struct apply
 	  struct err *err);
 
 // Applies the active policy (`same`, whose record is in c->environment) with other answers for its
-// names: steps 1, 4 and 6, under the same revision, whose record gets the answers after the switch.
-// Interfaces do not change. -EBUSY during a trial; -EAGAIN if another command has changed the
-// policy or its answers before. ret->generation is 0 without a switch; an error after the switch is
-// about the record.
-int apply_answers(struct candidate *c, const struct apply_options *options, struct revision *same,
-		  struct apply_result *ret, struct err *err);
+// names, or with the quick rules in c->quick (options->quick): steps 1, 4 and 6, under the same
+// revision, whose record gets the answers after the switch. Interfaces do not change. -EBUSY during
+// a trial; -EAGAIN or -ESTALE if another command has changed the policy, its answers or its quick
+// rules before. ret->generation is 0 without a switch; an error after the switch is about the
+// record.
+int apply_same(struct candidate *c, const struct apply_options *options, struct revision *same,
+	       struct apply_result *ret, struct err *err);
 
 // Makes a running trial permanent: the revision becomes the accepted one, and interfaces that only
 // the previous policy named are detached. Sets revision and left of *ret, or tried for a trial of

@@ -32,6 +32,7 @@ struct apply_options {
 	bool force, fleeting, dry_run;
 	bool offline;    // feeds are not fetched: their copies are used
 	bool patient;    // the last load has taken too long (lb_apply_options)
+	bool quick;      // only quick rules change: apply_same()
 	bool unattended; // refuse a text that has lost most of the accepted policy (unchanged.h)
 };
 
@@ -45,7 +46,9 @@ struct apply_result {
 	size_t nexthops; // next hops of backends that have changed, where nothing was switched
 	char revision[REVISION_ID]; // of the active policy
 	uint32_t generation;
-	size_t rules, services, expects;
+	size_t rules, services, expects;  // of the policy
+	size_t quick;                     // quick rules in front of it
+	size_t ended;                     // quick rules whose time had come
 	VEC(struct apply_iface) attached; // interfaces that were attached, or with dry_run would be
 	struct ifnames left;              // interfaces that it no longer names: detached
 	struct ifnames tried;             // interfaces of a trial without a policy, which has ended

@@ -13,6 +13,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 #include "ctl/control/entries/store.h"
 #include "ctl/control/fitness.h"
 #include "ctl/control/macs.h"
@@ -36,20 +37,47 @@ void restore_free(struct restore *r)
 	*r = (struct restore){0};
 }
 
-static int prepare(const char *instance, const char *id, struct restore *r, struct err *err)
+// The path of the text to compile; without a policy, of an empty one.
+static int load_accepted(const char *instance, const char *id, struct restore *r,
+			 const char **ret_path, struct err *err)
 {
 	int code;
 
-	r->candidate = candidate_new_replay();
-	code = revisions_load(instance, id, &r->candidate->environment, &r->revision, err);
-	if (code) {
-		err_prefix(err, "cannot restore the accepted policy %s", id);
-		if (err)
-			err->kind = ERR_SYSTEM; // the operator did not enter the name
-		return code;
+	if (!id[0]) {
+		r->revision.path = mem_strdup("");
+		r->revision.by = mem_strdup("");
+		*ret_path = candidate_no_policy(r->candidate);
+		return 0;
 	}
-	if (candidate_compile(r->candidate, r->revision.path, NULL, 0))
-		return err_stated(err, EBADMSG, "the accepted policy %s no longer compiles", id);
+	code = revisions_load(instance, id, &r->candidate->environment, &r->revision, err);
+	*ret_path = r->revision.path;
+	if (!code)
+		return 0;
+	err_prefix(err, "cannot restore the accepted policy %s", id);
+	if (err)
+		err->kind = ERR_SYSTEM; // the operator did not enter the name
+	return code;
+}
+
+// id "": quick rules only; without any, r->candidate remains NULL.
+static int prepare(const char *instance, const char *id, struct restore *r, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+	const char *path;
+	int code = quick_read(instance, &c->quick, err);
+
+	if (code)
+		return code;
+	quick_end(&c->quick, time_s(CLOCK_REALTIME));
+	if (!id[0] && !c->quick.n)
+		return 0;
+	r->candidate = TAKE_PTR(c);
+	if ((code = load_accepted(instance, id, r, &path, err)))
+		return code;
+	if (candidate_compile(r->candidate, path, NULL, 0))
+		return err_stated(err, EBADMSG, "%s%s no longer %s",
+				  id[0] ? "the accepted policy " : "the quick rules", id,
+				  id[0] ? "compiles" : "compile");
 	return lb_apply_find_nexthops(&r->candidate->lb, r->candidate->resolved, NEXTHOP_WAIT_MS,
 				      err);
 }
@@ -61,7 +89,7 @@ static void restore_prepare(const char *instance, struct restore *ret)
 	char id[REVISION_ID] = "";
 
 	*ret = (struct restore){0};
-	if (!revisions_current(instance, id, NULL) && id[0] && prepare(instance, id, ret, NULL))
+	if (!revisions_current(instance, id, NULL) && prepare(instance, id, ret, NULL))
 		restore_free(ret);
 }
 
@@ -87,6 +115,8 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 	revision_sign(r, about);
 	if ((code = commit_next_number(i, &number, err)))
 		return code;
+	if ((code = quick_stage(i, &c->quick, err)))
+		return code;
 	if ((code = generation_pin(i->folder, c->generation, number, about, err)))
 		return code;
 	test_program_pin(c->test, i, number);
@@ -103,8 +133,9 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 	return commit_switch(i, c->generation, 0, err);
 }
 
-// Loads the current revision and puts it into both slots; if another one was prepared, prepares
-// this one. No accepted policy: 0 and an empty ret_revision. The caller holds the lock.
+// Loads the current revision, and quick rules in front of it, and puts it into both slots; if
+// another one was prepared, prepares this one. No accepted policy: 0 and an empty ret_revision. The
+// caller holds the lock.
 static int restore_policy(const struct instance *i, struct restore *r,
 			  char ret_revision[REVISION_ID], struct err *err)
 {
@@ -112,11 +143,11 @@ static int restore_policy(const struct instance *i, struct restore *r,
 	int code = revisions_current(i->name, id, err);
 
 	ret_revision[0] = '\0';
-	if (code || !id[0])
+	if (code)
 		return code;
-	if (strcmp(id, r->revision.id) != 0) {
+	if (!r->candidate || strcmp(id, r->revision.id) != 0) {
 		restore_free(r);
-		if ((code = prepare(i->name, id, r, err)))
+		if ((code = prepare(i->name, id, r, err)) || !r->candidate)
 			return code;
 	}
 	if ((code = load(i, r->candidate, &r->revision, err)))

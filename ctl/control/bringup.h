@@ -14,8 +14,8 @@
 
 // The slow part of a restore: compiles the policy from its record, and requests next hops.
 struct restore {
-	struct candidate *candidate;
-	struct revision revision; // without id: nothing is prepared
+	struct candidate *candidate; // NULL: nothing is prepared
+	struct revision revision;    // without id: only quick rules
 };
 void restore_free(struct restore *r);
 #define CLEANUP_RESTORE CLEANUP(restore_free)

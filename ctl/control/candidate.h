@@ -11,6 +11,7 @@
 #include "ctl/base/diag.h"
 #include "ctl/control/environment.h"
 #include "ctl/control/lb_apply.h"
+#include "ctl/control/quick.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/identities.h"
@@ -18,15 +19,28 @@
 #include "ctl/policy/resolved.h"
 #include "ctl/table/image.h"
 
+// An expect line that holds without the quick rules only.
+struct candidate_broken {
+	const struct resolved_expect *expect;
+	const struct quick_rule *by;
+	char *what; // "expect at edge.weir:9: got …, expected …"
+};
+
 struct candidate {
 	struct diag *diag; // its errors and warnings
 	bool dumped;       // image_dump() follows; set before candidate_compile()
 	struct environment environment;
+	struct quick_rules quick; // in front of its rules; filled before candidate_compile()
 	struct resolved *resolved;
 	struct image *image;
 	struct generation *generation;
 	struct test_program *test;
 	struct generation_cost cost;
+	struct candidate *plain;             // without quick rules; NULL: not needed so far
+	VEC(struct candidate_broken) broken; // found by candidate_prove()
+	const char *path;                    // of the last compile; both belong to the caller
+	const char *const *ifaces;
+	size_t n_ifaces;
 	bool general_only;  // loaded without the short program: tests compare the two ways
 	struct lb_apply lb; // of its `service` blocks
 	struct identities identities; // what its counters change in the instance's maps
@@ -39,6 +53,9 @@ struct candidate *candidate_new_replay(void);
 void candidate_free(struct candidate *c);
 void candidate_cleanup(struct candidate **c);
 #define CLEANUP_CANDIDATE CLEANUP(candidate_cleanup)
+
+// For a policy that is empty or has no record: the path of an empty text.
+const char *candidate_no_policy(struct candidate *c);
 
 // Only from text to values, like candidate_compile.
 int candidate_resolve(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
@@ -62,10 +79,13 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 int candidate_check_tracking(const struct candidate *c, struct err *err);
 // The policy's interfaces, for the generation's own record.
 void candidate_about(const struct candidate *c, struct generation_about *ret);
-// Runs every expect line on the test program. 0, or -EINVAL with an error in c->diag for each that
-// failed.
+// Runs every expect line on the test program. A packet that a quick rule decides is asked once more
+// of a program without quick rules, whose answer counts; if only that one holds, the line is in
+// c->broken. 0, or -EINVAL with an error in c->diag for each that failed.
 int candidate_prove(struct candidate *c, const struct instance *i, struct err *err);
 
+// The quick rule that has decided; NULL: none has.
+const struct quick_rule *candidate_quick(const struct candidate *c, const struct test_result *r);
 // "pass (default, edge.weir:21)", "drop via \"social\"": the answer of the test program.
 void candidate_describe(const struct candidate *c, const struct test_result *r, char *buf,
 			size_t size);

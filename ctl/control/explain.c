@@ -15,9 +15,6 @@
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/test_program.h"
 
-// Takes the place of the file for a policy that is empty or has no record.
-#define NO_FILE "policy"
-
 void explain_free(struct explain *e)
 {
 	test_program_free(e->test);
@@ -327,14 +324,13 @@ static int compile_record(struct explain *e, const struct explain_request *reque
 	CLEANUP_FREE struct names *names = mem_new(struct names);
 	CLEANUP(revision_free) struct revision revision = {0};
 	bool found = !load_record(e, request->instance, known, &revision) && e->revision[0];
+	const char *path = found ? revision.path : candidate_no_policy(e->c);
 
 	e->recorded = found || !e->revision[0];
+	if (e->recorded && quick_read_version(request->instance, about->quick, &e->c->quick, NULL))
+		e->recorded = false;
 	collect_names(e, about, names);
-	if (!found)
-		vec_push(&e->c->environment.files,
-			 ((struct environment_file){.path = mem_strdup(NO_FILE),
-						    .text = mem_strdup("")}));
-	return compile_text(e, request, found ? revision.path : NO_FILE, names->at, names->n, err);
+	return compile_text(e, request, path, names->at, names->n, err);
 }
 
 static int compile_running(struct explain *e, const struct explain_request *request,

@@ -10,6 +10,7 @@
 #include "ctl/control/entries/store.h"
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/feeds.h"
+#include "ctl/control/quick.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
@@ -38,12 +39,18 @@ static int remove_file(const char *instance, const char *name, bool dry_run, boo
 
 static int forget_policy(const char *instance, bool dry_run, struct forgotten *ret, struct err *err)
 {
+	CLEANUP_QUICK struct quick_rules rules = {0};
+	bool any;
 	int code = revisions_remove(instance, dry_run, &ret->revisions, err);
 
 	if (code)
 		return code;
 	if (!dry_run)
 		feeds_forget(instance);
+	if (!quick_read(instance, &rules, NULL))
+		ret->quick = rules.n;
+	if ((code = remove_file(instance, "rules", dry_run, &any, err)))
+		return code;
 	return remove_file(instance, "drains", dry_run, &ret->overrides, err);
 }
 

@@ -8,14 +8,14 @@
 #include "ctl/base/err.h"
 
 struct forget_what {
-	bool policy;     // revisions, and overrides of backends
+	bool policy;     // revisions, quick rules, and overrides of backends
 	bool entries;    // of block and allow
 	bool seed;       // seed of the rings of services
 	bool interfaces; // that are attached at boot
 };
 
 struct forgotten {
-	size_t revisions, entries;
+	size_t revisions, entries, quick; // quick: rules
 	bool overrides, seed, interfaces;
 	bool damaged; // the entries could not be read: their number is unknown
 };

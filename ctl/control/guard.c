@@ -112,12 +112,12 @@ int guard_collect(const struct session *session, const struct dns_options *dns, 
 
 int guard_add_logins(struct guard *g, enum guard_level level, struct err *err)
 {
-	CLEANUP_FREE struct addr *peers = NULL;
+	CLEANUP_FREE struct session *logins = NULL;
 	size_t n = 0;
-	int code = session_peers(&peers, &n, err);
+	int code = session_logins(&logins, &n, err);
 
-	for (size_t a = 0; a < n; a++)
-		add(g, &peers[a], level, "the peer of a login");
+	for (size_t l = 0; l < n; l++)
+		add(g, &logins[l].peer, level, "the peer of a login");
 	return code;
 }
 

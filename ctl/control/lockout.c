@@ -152,31 +152,49 @@ static bool holds_on(const struct lockout *l, const struct link *link, uint32_t 
 	return instance_find_iface(l->instance, link->name, &number, NULL) || number;
 }
 
-static int check_way(const struct lockout *l, const struct link *link, uint32_t iface,
-		     struct err *err)
+static int refuse_login(const struct lockout *l, const struct session *s, const struct link *link,
+			const char *verdict, struct err *err)
 {
-	const struct session *s = l->options->session;
-	struct resolved_packet p = login_packet(s);
+	bool own = s == l->options->session;
 	addr_text peer;
-	char verdict[512];
-	bool pass;
-	int code;
 
-	p.iface = iface;
-	if ((code = passes(l->c, &p, &pass, verdict, sizeof(verdict), err)) || pass)
-		return code;
-	err_refused(err, "the policy would cut off your own login from %s, on '%s': %s",
-		    addr_format(&s->peer, peer), link->name, verdict);
+	err_refused(err, "the policy would cut off %s login from %s, on '%s': %s",
+		    own ? "your own" : "the", addr_format(&s->peer, peer), link->name, verdict);
 	err_hint(err, "add 'always pass from %s', or use --force", peer);
 	return -EPERM;
 }
 
+static bool is_by_new(const struct candidate *c, const struct test_result *r)
+{
+	const struct quick_rule *rule = candidate_quick(c, r);
+
+	return rule && rule->fresh;
+}
+
+// Of another login only what a new quick rule does counts: it may be cut off already.
+static int check_way(const struct lockout *l, const struct session *s, const struct link *link,
+		     uint32_t iface, struct err *err)
+{
+	struct resolved_packet p = login_packet(s);
+	struct test_result result;
+	char verdict[512];
+	int code;
+
+	p.iface = iface;
+	code = candidate_ask(l->c, &p, false, &result, err);
+	if (code || result.verdict == XDP_PASS ||
+	    (s != l->options->session && !is_by_new(l->c, &result)))
+		return code;
+	candidate_describe(l->c, &result, verdict, sizeof(verdict));
+	return refuse_login(l, s, link, verdict, err);
+}
+
 // Once for each interface of the policy.
-static int check_ways(const struct lockout *l, struct err *err)
+static int check_ways(const struct lockout *l, const struct session *s, struct err *err)
 {
 	CLEANUP_SESSION_WAYS struct session_ways ways = {0};
 	uint64_t asked = 0;
-	int code = session_ways(l->options->session, &ways, err);
+	int code = session_ways(s, &ways, err);
 
 	if (code)
 		return code;
@@ -188,7 +206,7 @@ static int check_ways(const struct lockout *l, struct err *err)
 		    !holds_on(l, &ways.links[n], &iface))
 			continue;
 		bit = iface_bit(iface + 1);
-		if (!(asked & bit) && (code = check_way(l, &ways.links[n], iface, err)))
+		if (!(asked & bit) && (code = check_way(l, s, &ways.links[n], iface, err)))
 			return code;
 		asked |= bit;
 	}
@@ -202,7 +220,21 @@ static int check_session(const struct lockout *l, struct err *err)
 
 	if (login == SESSION_UNKNOWN && !o->trial_ms)
 		return refuse_unknown(o->session, NULL, err);
-	return login == SESSION_KNOWN ? check_ways(l, err) : 0;
+	return login == SESSION_KNOWN ? check_ways(l, o->session, err) : 0;
+}
+
+static int check_logins(const struct lockout *l, struct err *err)
+{
+	CLEANUP_FREE struct session *logins = NULL;
+	size_t n = 0;
+	int code = session_logins(&logins, &n, err);
+
+	if (code)
+		return code;
+	for (size_t s = 0; s < n; s++)
+		if ((code = check_ways(l, &logins[s], err)))
+			return code;
+	return 0;
 }
 
 static void warn(struct apply_result *ret, const char *what, const struct addr *a,
@@ -298,6 +330,8 @@ int lockout_check(struct candidate *c, const struct instance *i, const struct ap
 		return code;
 	if ((code = check_session(&l, err)))
 		return code;
+	if (o->quick && !o->force && (code = check_logins(&l, err)))
+		return code;
 	if ((code = check_resolvers(&l, ret, err)))
 		return code;
 	return check_gateways(c, ret, err);
@@ -343,7 +377,12 @@ static bool describe_rule(const struct gate_seen *s, const struct test_result *r
 
 	for (uint32_t n = 0; n < s->about->n_ifaces; n++)
 		names[n] = s->about->ifaces[n];
-	known = known && !candidate_compile(c, revision.path, names, s->about->n_ifaces) &&
+	if (!s->about->revision[0] && s->about->quick) {
+		revision.path = mem_strdup(candidate_no_policy(c));
+		known = true;
+	}
+	known = known && !quick_read_version(s->instance->name, s->about->quick, &c->quick, NULL) &&
+		!candidate_compile(c, revision.path, names, s->about->n_ifaces) &&
 		r->rule < (int32_t)c->image->n_rules;
 	if (known)
 		candidate_describe(c, r, buf, size);

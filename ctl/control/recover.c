@@ -9,6 +9,7 @@
 #include "ctl/base/num.h"
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/lb_apply.h"
+#include "ctl/control/quick.h"
 #include "ctl/datapath/commit.h"
 
 static int read_about(const struct instance *i, const struct commit_state *state,
@@ -95,5 +96,7 @@ int recover_record(const struct instance *i, struct err *err)
 		return code;
 	if (!state.deadline && (code = read_about(i, &state, id, err)))
 		return code;
-	return revisions_recover(i->name, id, err);
+	if ((code = revisions_recover(i->name, id, err)))
+		return code;
+	return state.deadline ? 0 : quick_settle(i, err);
 }

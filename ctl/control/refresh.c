@@ -271,7 +271,7 @@ void refresh_keep(struct refresh_name *name, enum refresh_where where, int code,
 
 bool refresh_is_other_command(int code)
 {
-	return code == -EBUSY || code == -EAGAIN;
+	return code == -EBUSY || code == -EAGAIN || code == -ESTALE;
 }
 
 int refresh_ask(struct refresh *r, enum refresh_where where, const struct dns_options *dns,

@@ -8,7 +8,7 @@
 // nothing take no lock. Places, the countries and autonomous systems of entries: they get the
 // prefixes of the present databases at once.
 // Policy: the record of its revision says until when an address stays. With other addresses the
-// text of the record, not the file, is compiled and switched to (apply_answers); the revision stays
+// text of the record, not the file, is compiled and switched to (apply_same); the revision stays
 // the same one. Where entries or the policy cannot be changed, their names keep what they have and
 // are marked; the others are not held up.
 #pragma once

@@ -181,7 +181,7 @@ static int apply_them(struct candidate *c, const struct apply_options *options, 
 	o.ifaces = ifaces;
 	o.path = p->revision.path;
 	o.fleeting = p->revision.fleeting;
-	code = apply_answers(c, &o, &p->revision, &result, err);
+	code = apply_same(c, &o, &p->revision, &result, err);
 	r->switched = result.generation;
 	return code;
 }

@@ -130,8 +130,8 @@ bool unchanged_find(const struct instance *i, const struct candidate *c, const c
 	if (!find_active(i, &active, about) || generation_open(i, active, &whole, NULL))
 		return false;
 	unchanged_sum(c, sum);
-	if (strcmp(about->made_of, sum) != 0 || !same_interfaces(c, about) ||
-	    (!fleeting && !is_accepted(i->name, about->revision)) ||
+	if (strcmp(about->made_of, sum) != 0 || about->quick != c->quick.version ||
+	    !same_interfaces(c, about) || (!fleeting && !is_accepted(i->name, about->revision)) ||
 	    !same_record(i->name, about->revision, c, path, &r))
 		return false;
 	ret->generation = active;
@@ -179,7 +179,7 @@ bool unchanged_state(const char *instance, const char *revision, const struct ca
 struct policy_size policy_size(const struct resolved *r)
 {
 	struct policy_size size = {
-		.rules = r->n_rules,
+		.rules = r->n_rules - r->n_quick,
 		.services = r->n_services,
 		.drops = !r->n_interfaces && r->default_drop,
 	};

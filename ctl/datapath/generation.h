@@ -22,7 +22,8 @@ struct generation_about {
 	char made_of[24];
 	char path[256];
 	char by[160];
-	uint64_t at_s; // wall clock
+	uint64_t at_s;  // wall clock
+	uint64_t quick; // version of the quick rules in front of it (ctl/control/quick.h)
 	// Interfaces of the policy in its order; a name that ends in '*' is a pattern.
 	uint32_t n_ifaces;
 	char ifaces[WEIR_IFACES][16];

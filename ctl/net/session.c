@@ -483,13 +483,13 @@ static bool *find_used(const struct process_list *all)
 	return used;
 }
 
-int session_peers(struct addr **ret, size_t *ret_n, struct err *err)
+int session_logins(struct session **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP_VEC struct process_list all = {0};
 	CLEANUP(sockets_cleanup) struct session_sockets sockets = {0};
 	CLEANUP_FREE bool *used = NULL;
 	const struct socket_owner none = {0};
-	VEC(struct addr) peers = {0};
+	VEC(struct session) logins = {0};
 	int error = 0, code = read_processes(&all, err);
 
 	if (code)
@@ -503,12 +503,18 @@ int session_peers(struct addr **ret, size_t *ret_n, struct err *err)
 			used[n] ? connection_of(&all.at[n], &sockets, &none, &unread) : NULL;
 
 		if (s)
-			vec_push(&peers, s->remote);
+			vec_push(&logins, ((struct session){
+						  .peer = s->remote,
+						  .local = s->local,
+						  .peer_port = s->remote_port,
+						  .local_port = s->local_port,
+						  .remote = true,
+					  }));
 		else
 			note_error(&error, unread);
 	}
-	*ret = peers.at;
-	*ret_n = peers.n;
+	*ret = logins.at;
+	*ret_n = logins.n;
 	return error ? err_system(err, error, "cannot find the peers of the logins over ssh") : 0;
 }
 

@@ -36,11 +36,11 @@ void session_find(struct session *ret);
 // (local)". The name is the login's (/proc/self/loginuid), else the user's.
 void session_describe(const struct session *s, char *buf, size_t size);
 
-// The peers of all logins over ssh whose connections are in this network namespace: of each sshd
-// that has started another program, so a client that has not logged in is not among them. Root
-// needs CAP_SYS_PTRACE for the descriptors of an sshd. The caller frees *ret. 0; or -errno with err
-// set if a login cannot be examined: *ret then has the others.
-int session_peers(struct addr **ret, size_t *ret_n, struct err *err);
+// All logins over ssh whose connections are in this network namespace: of each sshd that has
+// started another program, so a client that has not logged in is not among them. Both ends are
+// known. Root needs CAP_SYS_PTRACE for the descriptors of an sshd. The caller frees *ret. 0; or
+// -errno with err set if a login cannot be examined: *ret then has the others.
+int session_logins(struct session **ret, size_t *ret_n, struct err *err);
 
 enum session_place {
 	SESSION_NONE,    // at the console, or through another network namespace

@@ -122,6 +122,7 @@ struct ast_rule {
 	struct diag_at at; // the action's word; the name's where there is one
 	uint32_t line;
 	const char *name;     // NULL: none
+	const char *quick;    // "quick 3": a quick rule; NULL: of the policy
 	const char *text;     // tokens after the name, joined by one blank; no blank before ","
 	const char *identity; // filled by check: the name, else the text, "#2" for its second use
 	bool broken;          // an error was found in it; only its name counts
@@ -291,6 +292,7 @@ struct ast {
 	VEC(struct ast_default) defaults;
 	VEC(struct ast_fragments) fragments;
 	VEC(struct ast_rule) rules; // in the order of the text, including its include files
+	size_t n_quick;             // of them quick rules, which are the last ones
 	VEC(struct ast_expect) expects;
 	struct ast_setting malformed;  // on: drop
 	struct ast_setting essentials; // on: pass

@@ -49,6 +49,17 @@ static void check_sides(struct rule_check *k)
 
 // ---- frames -------------------------------------------------------------------------------------
 
+// Later fragments are decided before the rules.
+static void check_fragment(struct rule_check *k)
+{
+	const struct ast *a = k->c->ast;
+
+	if (k->ast->quick && has_word(k, AST_FRAGMENT) && a->fragments.n)
+		fail(k, k->ast->field_at[AST_FRAGMENT], NULL,
+		     "the policy decides fragments before quick rules (%s)",
+		     diag_place(k->c->diag, a->fragments.at[0].at, false));
+}
+
 static void check_frame(struct rule_check *k)
 {
 	static const char hint[] =
@@ -154,6 +165,7 @@ static void check_rule(struct checker *c, struct ast_rule *rule)
 	if (!k.ok)
 		return;
 	check_sides(&k);
+	check_fragment(&k);
 	check_frame(&k);
 	check_limit(&k);
 	check_add(&k);
@@ -190,6 +202,8 @@ static void check_identities(struct checker *c)
 		struct ast_rule *rule = &c->ast->rules.at[i];
 
 		rule->identity = rule->name ? rule->name : "";
+		if (rule->quick)
+			rule->text = rule->quick;
 		if (rule->name || rule->broken)
 			continue;
 		number_text(c, rule, (uint32_t)i, &uses[index_add(&texts, rule->text, (uint32_t)i)],
@@ -387,7 +401,7 @@ static void check_empty(const struct checker *c)
 	const struct ast *a = c->ast;
 	struct diag_at at = {.file = a->files.n ? a->files.at[0] : NULL};
 
-	if (!a->rules.n && !a->defaults.n && !a->services.n && !diag_errors(c->diag))
+	if (a->rules.n == a->n_quick && !a->defaults.n && !a->services.n && !diag_errors(c->diag))
 		diag_error(c->diag, at, "write 'default pass' if nothing shall be filtered",
 			   "the policy has no rule, no 'default' and no 'service'");
 }

@@ -48,8 +48,10 @@ static void fill_indexes(struct checker *c)
 			 FIRST(a->services, &a->service_index, s->name, i), "service");
 	}
 	for (size_t i = 0; i < a->rules.n; i++) {
-		const struct ast_rule *r = &a->rules.at[i];
+		struct ast_rule *r = &a->rules.at[i];
 
+		if (r->quick && r->name && index_find(&a->rule_index, r->name) != INDEX_NONE)
+			r->name = NULL; // the policy has that name now
 		if (r->name)
 			add_name(c, &a->rule_index, r->name, i, r->at,
 				 FIRST(a->rules, &a->rule_index, r->name, i), "rule");

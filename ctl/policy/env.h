@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Input of resolve besides the text: files, answers for host names, own addresses.
+// Input of resolve besides the text: files, quick rules, answers for host names, own addresses.
 #pragma once
 
 #include <stdbool.h>
@@ -70,6 +70,13 @@ struct policy_known {
 						 uint32_t offset);
 };
 
+// A rule that is put in front of the policy's rules, after those with `always`.
+struct policy_quick {
+	const char *label; // "quick 3": its location in messages, and its name without `name`
+	const char *name;  // NULL: none
+	const char *text;  // of a rule without a name
+};
+
 // Callbacks for the input of resolve. They may be NULL where noted.
 struct policy_env {
 	void *ctx;
@@ -93,6 +100,8 @@ struct policy_env {
 	// Then list files are not read, and there are no warnings: these were printed the first
 	// time. A list that is not known is an error. NULL: list files are read.
 	const struct policy_known *known;
+	const struct policy_quick *quick; // in the order in which they are evaluated
+	size_t n_quick;
 	// a policy without rule, default and service is not an error: it was accepted before
 	bool may_be_empty;
 	bool names_may_fail; // a name without any answer is a warning, not an error

@@ -3,9 +3,11 @@
 #include "ctl/policy/parse.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctl/base/lines.h"
 #include "ctl/base/mem.h"
+#include "ctl/policy/env.h"
 #include "ctl/policy/parser.h"
 
 // Skips a statement with an error. A line that begins like a statement ends it too, since a brace
@@ -130,4 +132,75 @@ struct ast *policy_parse(const char *path, const struct source_reader *reader, s
 	parse_file(ast, &source, (struct diag_at){0}, path);
 	source_free(&source);
 	return ast;
+}
+
+// ---- quick rules --------------------------------------------------------------------------------
+
+static bool is_looked_up(const struct ast_item *item)
+{
+	return item->kind == AST_HOST || item->kind == AST_GEO ||
+	       (item->kind == AST_WORD && item->as_address == AST_NAME);
+}
+
+// The record of the policy has no answers for names that only a quick rule has.
+static bool has_no_names(struct parser *p, const struct ast_list *list)
+{
+	vec_each (&list->items, item)
+		if (is_looked_up(item))
+			return parse_fail(p, item->at, "weir block drops all packets of a name",
+					  "a quick rule has addresses and sets of the policy, no "
+					  "names and countries");
+	return true;
+}
+
+static bool parse_quick_rule(struct parser *p, struct ast_rule **ret)
+{
+	struct diag_at first = p->at->at;
+	size_t before = p->ast->rules.n;
+	bool ok = parse_rule(p);
+
+	if (p->ast->rules.n == before)
+		return false;
+	*ret = vec_last(&p->ast->rules);
+	if (!ok)
+		return false;
+	if ((*ret)->always)
+		return parse_fail(p, first, "leave it out, or write the rule into the policy",
+				  "a quick rule follows the entries, so it cannot be 'always'");
+	while (parse_accept(p, TOKEN_END))
+		;
+	if (!parse_is(p, TOKEN_EOF))
+		return parse_expected(p, "the end of the rule", NULL);
+	return has_no_names(p, &(*ret)->fields[AST_FROM]) &&
+	       has_no_names(p, &(*ret)->fields[AST_TO]);
+}
+
+static void parse_quick(struct ast *ast, const struct policy_quick *quick, struct diag *diag)
+{
+	const struct diag_file *file = diag_add_line(diag, quick->label, quick->text);
+	struct parser p = {.ast = ast, .diag = diag};
+	struct ast_rule *rule = NULL;
+	struct tokens tokens = {0};
+	bool ok;
+
+	vec_push(&ast->files, file);
+	lex(file, diag, &ast->strings, &tokens);
+	p.at = tokens.all.at;
+	ok = parse_quick_rule(&p, &rule);
+	if (rule) {
+		if (!ok)
+			parse_break_rule(rule);
+		rule->quick = arena_strdup(&ast->strings, quick->label);
+		if (quick->name)
+			rule->name = arena_strdup(&ast->strings, quick->name);
+		ast->n_quick++;
+	}
+	tokens_free(&tokens);
+}
+
+void policy_parse_quick(struct ast *ast, const struct policy_quick *rules, size_t n,
+			struct diag *diag)
+{
+	for (size_t i = 0; i < n; i++)
+		parse_quick(ast, &rules[i], diag);
 }

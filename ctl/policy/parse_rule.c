@@ -325,8 +325,7 @@ static const char *text_of(struct parser *p, const struct token *from)
 	return arena_strdup(&p->ast->strings, text_get(&t));
 }
 
-// A rule with an error keeps its name, so that the name is not reported as unknown.
-static void break_rule(struct ast_rule *rule)
+void parse_break_rule(struct ast_rule *rule)
 {
 	struct ast_rule left = {
 		.at = rule->at, .line = rule->line, .name = rule->name, .text = "", .broken = true};
@@ -346,11 +345,11 @@ bool parse_rule(struct parser *p)
 	start = p->at;
 	rule.always = parse_accept_word(p, "always");
 	if (!parse_action(p, &rule) || !parse_clauses(p, &rule))
-		break_rule(&rule);
+		parse_break_rule(&rule);
 	else
 		rule.text = text_of(p, start);
 	if (p->ast->rules.n > POLICY_RULES) { // reported once; nothing more is kept
-		break_rule(&rule);
+		parse_break_rule(&rule);
 		return true;
 	}
 	parse_room(p, p->ast->rules.n, POLICY_RULES, rule.at, "rules");

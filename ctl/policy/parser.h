@@ -76,5 +76,7 @@ bool parse_flags(struct parser *p, struct ast_list *set, struct ast_list *mask);
 
 bool parse_statement(struct parser *p);
 bool parse_rule(struct parser *p);
+// A rule with an error keeps its name, so that the name is not reported as unknown.
+void parse_break_rule(struct ast_rule *rule);
 bool parse_service(struct parser *p);
 bool parse_expect(struct parser *p);

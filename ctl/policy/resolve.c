@@ -112,6 +112,7 @@ struct resolved *policy_load(const char *path, const struct policy_env *env,
 	CLEANUP_AST struct ast *ast =
 		policy_parse(path, env->files ? env->files : &source_system, diag);
 
+	policy_parse_quick(ast, env->quick, env->n_quick, diag);
 	if (n_ifaces)
 		ast_replace_interfaces(ast, ifaces, n_ifaces);
 	policy_check(ast, env->may_be_empty, diag);

@@ -211,7 +211,11 @@ static void order_rules(struct resolved *r)
 			ordered[n++] = r->rules[i];
 	r->n_always = n;
 	for (size_t i = 0; i < r->n_rules; i++)
-		if (!r->rules[i].always)
+		if (r->rules[i].quick)
+			ordered[n++] = r->rules[i];
+	r->n_quick = n - r->n_always;
+	for (size_t i = 0; i < r->n_rules; i++)
+		if (!r->rules[i].always && !r->rules[i].quick)
 			ordered[n++] = r->rules[i];
 	r->rules = ordered;
 }
@@ -227,6 +231,7 @@ static void fill_rule(struct rule_work *w, uint32_t number)
 	to->place = resolve_at(w->r, a->at, a->line);
 	to->text_index = number;
 	to->always = a->always;
+	to->quick = a->quick;
 	to->action = a->action;
 	to->redirect = arena_strdup(&w->r->r->memory, a->redirect);
 }

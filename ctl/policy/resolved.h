@@ -5,7 +5,8 @@
 // Contract:
 // - Everything belongs to the struct resolved and is freed by resolved_free. Members of type struct
 //   diag_at point into texts of the diag that parsed the policy, which must live as long.
-// - `rules` are in evaluation order: all `always` rules first, then the others, both in text order.
+// - `rules` are in evaluation order: all `always` rules first, then the quick rules, then the
+//   others, each in text order.
 // - A field that is absent (given == false, RESOLVED_ANY) is satisfied by every packet the rule can
 //   see. A field that is given is satisfied only by packets that *have* the field: "not" is
 //   applied.
@@ -177,6 +178,8 @@ struct resolved_rule {
 	struct place place;
 	uint32_t text_index; // its number among the rules of the text, from 0
 	bool always;
+	bool quick;           // `place` has its number
+	bool never;           // earlier rules match all its packets (there was a warning)
 	bool service;         // not of the text: the packets of a service, for the compiler
 	bool impossible;      // some field is empty: it matches nothing (there was a warning)
 	uint8_t action;       // enum policy_action
@@ -241,7 +244,7 @@ struct resolved {
 	struct resolved_dynamic *dynamics;
 	size_t n_dynamics;
 	struct resolved_rule *rules;
-	size_t n_rules, n_always;
+	size_t n_rules, n_always, n_quick;
 	struct resolved_service *services;
 	size_t n_services;
 	struct resolved_expect *expects;

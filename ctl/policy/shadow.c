@@ -27,7 +27,7 @@ struct hull {
 enum { HULL_FROM, HULL_TO, HULL_SPORT, HULL_DPORT, HULLS };
 
 struct shadow_rule { // a rule, and a hash of each of its long lists
-	const struct resolved_rule *rule;
+	struct resolved_rule *rule;
 	uint64_t hash[AST_RULE_FIELDS];
 	struct hull outer[HULLS],
 		inner[HULLS]; // all values are in outer; the first and last of inner are values
@@ -134,7 +134,7 @@ static void put_ports_hull(const struct resolved_ranges *ports, struct hull *out
 		*outer = *inner = (struct hull){ports->at[0].first, ports->at[ports->n - 1].last};
 }
 
-static struct shadow_rule candidate_of(struct shadow *s, const struct resolved_rule *rule)
+static struct shadow_rule candidate_of(struct shadow *s, struct resolved_rule *rule)
 {
 	struct shadow_rule c = {.rule = rule};
 
@@ -308,12 +308,18 @@ static bool is_final(const struct resolved_rule *rule)
 	       rule->to.kind != RESOLVED_DYNAMIC;
 }
 
-static void warn(struct diag *diag, const struct resolved_rule *rule,
-		 const struct resolved_rule *by)
+static void warn(struct diag *diag, struct resolved_rule *rule, const struct resolved_rule *by)
 {
+	rule->never = true;
 	diag_warning(diag, rule->at, NULL,
 		     "rule \"%.80s\" can never match: \"%.80s\" (%s) matches every packet first",
 		     rule->identity, by->identity, diag_place(diag, by->at, false));
+}
+
+// A quick rule is meant to take packets from the policy.
+static bool may_take(const struct resolved_rule *by, const struct resolved_rule *rule)
+{
+	return !rule->impossible && (rule->quick || !by->quick);
 }
 
 static void compare(struct shadow *s, struct diag *diag)
@@ -325,7 +331,8 @@ static void compare(struct shadow *s, struct diag *diag)
 		struct shadow_rule rule = candidate_of(s, &s->r->rules[i]);
 		size_t by = 0;
 
-		while (by < n && (rule.rule->impossible || !covers(s, &finals[by], &rule)))
+		while (by < n &&
+		       (!may_take(finals[by].rule, rule.rule) || !covers(s, &finals[by], &rule)))
 			by++;
 		if (by < n)
 			warn(diag, rule.rule, finals[by].rule);
@@ -336,7 +343,7 @@ static void compare(struct shadow *s, struct diag *diag)
 	free(finals);
 }
 
-void shadow_warn(const struct resolved *r, struct diag *diag)
+void shadow_warn(struct resolved *r, struct diag *diag)
 {
 	struct shadow s = {.r = r, .sets = mem_zalloc(r->n_addresses, sizeof(*s.sets))};
 

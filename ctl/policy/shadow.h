@@ -5,6 +5,7 @@
 #include "ctl/base/diag.h"
 #include "ctl/policy/resolved.h"
 
-// Warns about each. Sound, not complete: the earlier rule is one rule without conditions that ends
-// the evaluation, covers the later one field by field, and still does when names and lists change.
-void shadow_warn(const struct resolved *r, struct diag *diag);
+// Warns about each and sets its `never`. Sound, not complete: the earlier rule is one rule without
+// conditions that ends the evaluation, covers the later one field by field, and still does when
+// names and lists change.
+void shadow_warn(struct resolved *r, struct diag *diag);

@@ -209,7 +209,8 @@ static void fill_about(const struct resolved *r, const struct resolved_rule *fro
 {
 	to->identity = mem_strdup(from->identity);
 	to->at = from->at;
-	to->place = rules_place(r, from->place);
+	to->place = from->quick ? mem_strdup(r->files[from->place.file].name)
+				: rules_place(r, from->place);
 	to->redirect = from->redirect ? mem_strdup(from->redirect) : NULL;
 }
 

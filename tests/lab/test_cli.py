@@ -19,7 +19,8 @@ POOL = {"all", "volatile", "dry-run"}
 OPTIONS = {
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
     "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
-    "batch": {"file", "each", "dry-run"}, "refresh": {"file", "list", "entries", "policy", "places"} | NAMES,
+    "batch": {"file", "each", "dry-run"},
+    "rule": {"for", "note", "name", "first", "before", "origin", "all", "force", "dry-run"}, "refresh": {"file", "list", "entries", "policy", "places"} | NAMES,
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"}, "restore": NAMES,
     "forget": {"policy", "entries", "all", "agent", "dry-run"},
     "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"as", "offline", "again", "unattended"}, "confirm": set(), "rollback": SWITCH,
@@ -108,7 +109,7 @@ def test_help_is_a_document_too():
     "words",
     [["attach", "near0"], ["block", "203.0.113.1"], ["block", "--dry-run", "blocked.lab"],
      ["unblock", "203.0.113.1"], ["allow", "203.0.113.1"], ["unallow", "203.0.113.1"], ["list"],
-     ["list", "--plain"], ["explain", "203.0.113.1"], ["status"], ["status", "--limits"], ["stats"],
+     ["list", "--plain"], ["rule", "add", "drop to any port 9"], ["rule", "list"], ["rule", "delete", "--all"], ["explain", "203.0.113.1"], ["status"], ["status", "--limits"], ["stats"],
      ["stats", "--interfaces"], ["bypass"], ["bypass", "--off"], ["doctor"], ["doctor", "near0"], ["doctor", "--drivers"],
      ["detach", "near0"], ["detach"], ["detach", "--force"], ["-p", "list"], ["-q", "list"], ["decap"]],
     ids=" ".join,
@@ -130,6 +131,8 @@ def test_json_without_an_instance(weir, command):
 
 FAILURES = [
     (["block"], 1, "missing WHAT to block"), (["unblock"], 1, "missing WHAT to unblock"), (["allow"], 1, "missing WHAT to allow"),
+    (["rule"], 1, "missing 'add', 'list' or 'delete'"), (["rule", "remove"], 1, "'remove' is neither 'add', 'list' nor 'delete'"),
+    (["rule", "delete", "7"], 1, "no quick rule '7'"), (["rule", "add", "--for", "soon", "drop"], 1, "'soon'"),
     (["attach"], 1, "missing interface"), (["explain"], 1, "missing address or packet"),
     (["explain", "blocked.lab"], 1, "not an address"), (["stats", "more"], 1, "unexpected argument 'more'"),
     (["list", "more"], 1, "no entry for 'more'"),
@@ -429,6 +432,8 @@ def test_every_key_is_documented(pair, weir, tmp_path):
         ("check", path), ("check", path, "--dump"), ("apply", path), ("apply", path, "--dry-run"),
         ("diff", path), ("show",), ("show", "--all"), ("history",), ("block", "203.0.113.10", "203.0.113.0/24"),
         ("block", "-i", "near0", "blocked.lab"), ("block", "1.2.3", "4.5.6"),
+        ("rule add", "rule", "add", "--name", "x", "--for", "1h", "--note", "y", "--origin", "z", "drop to any port 9"),
+        ("rule list", "rule", "list"), ("rule delete", "rule", "delete", "1"),
         ("unblock", "203.0.113.10"), ("allow", "203.0.113.20"), ("unallow", "203.0.113.20"), ("list",),
         ("block --set", "block", "--set", "slow", "192.0.2.1"), ("list --set", "list", "--set", "slow"),
         ("explain PACKET", "explain", *packet), ("explain", "198.51.100.1"), ("explain", "203.0.113.7"),

@@ -359,14 +359,15 @@ static void an_orphan_is_local(void **state)
 
 static size_t count_loopback_peers(void)
 {
-	CLEANUP_FREE struct addr *peers = NULL;
+	CLEANUP_FREE struct session *logins = NULL;
 	size_t n = 0, found = 0;
 	struct err err = {0};
-	int code = session_peers(&peers, &n, &err);
+	int code = session_logins(&logins, &n, &err);
 
 	assert_true(!code || geteuid()); // a real login cannot be examined without privilege
 	for (size_t a = 0; a < n; a++)
-		found += is_loopback_v4(&peers[a]);
+		found += is_loopback_v4(&logins[a].peer) && is_loopback_v4(&logins[a].local) &&
+			 logins[a].peer_port && logins[a].local_port;
 	return found;
 }
 

@@ -26,6 +26,8 @@ struct environment {
 	unsigned resolves;                    // calls of the resolver
 	size_t names;                         // in the last call
 	bool names_may_fail;
+	const struct policy_quick *quick;
+	size_t n_quick;
 	struct diag *diag;
 	char *messages; // what was printed
 };
@@ -116,6 +118,8 @@ static inline struct resolved *environment_load(struct environment *w, const cha
 		.last_list = environment_last,
 		.may_be_empty = true, // tests of a part have nothing else
 		.names_may_fail = w->names_may_fail,
+		.quick = w->quick,
+		.n_quick = w->n_quick,
 	};
 	struct resolved *r;
 	size_t len;

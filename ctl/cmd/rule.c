@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir rule add, list, delete: single rules in front of the policy.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/base/time.h"
+#include "ctl/cmd/command.h"
+#include "ctl/cmd/overlay_options.h"
+#include "ctl/cmd/policy_show.h"
+#include "ctl/cmd/rules.h"
+#include "ctl/cmd/service_show.h"
+#include "ctl/cmd/show.h"
+#include "ctl/control/quick_apply.h"
+#include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/identities.h"
+
+#define TRIES          200 // each time another command was first
+#define NAME_BYTES_MAX 255
+
+// ---- a change -----------------------------------------------------------------------------------
+
+struct rule_change {
+	struct context *ctx;
+	const struct args *args;
+	quick_edit *edit;
+	struct quick_rule rule; // to add
+	bool first;             // in front of all others
+	uint64_t before;        // its id; 0: at the end
+	size_t deleted;
+};
+
+static void change_free(struct rule_change *change)
+{
+	quick_free_rule(&change->rule);
+}
+
+// Once more when another command was first.
+static int change_rules(struct rule_change *change, struct err *err)
+{
+	struct context *ctx = change->ctx;
+	struct policy_dns dns;
+	int code = bpffs_ready(err);
+
+	if (code)
+		return code;
+	if (!bpffs_exist(ctx->instance))
+		return not_attached(ctx->instance, "change rules", err);
+	if ((code = policy_dns(ctx, change->args, &dns, err)))
+		return code;
+	for (unsigned n = 1;; n++) {
+		CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+		CLEANUP_APPLY_RESULT struct apply_result result = {0};
+		const struct egress_findings none = {0};
+		const struct apply_options options = {
+			.instance = ctx->instance,
+			.command = ctx->line,
+			.dns = dns.options,
+			.session = ctx->session_here ? &ctx->session : NULL,
+			.force = args_has(change->args, "force"),
+			.dry_run = args_has(change->args, "dry-run"),
+		};
+
+		code = quick_apply(c, &options, change->edit, change, &result, err);
+		if (quick_is_other_command(code) && n < TRIES) {
+			err_clear(err);
+			continue;
+		}
+		diag_keep(c->diag, change->rule.label);
+		policy_show_findings(ctx, c);
+		egress_report(ctx, result.warnings.at, result.warnings.n, &none);
+		return code;
+	}
+}
+
+// ---- add ----------------------------------------------------------------------------------------
+
+static size_t find(const struct quick_rules *q, uint64_t id)
+{
+	size_t n = 0;
+
+	while (n < q->n && q->at[n].id != id)
+		n++;
+	return n;
+}
+
+static int check_room(const struct quick_rules *q, const struct quick_rule *rule, struct err *err)
+{
+	vec_each (q, other)
+		if (rule->name && other->name && !strcmp(rule->name, other->name))
+			return err_input(err, "rule %llu has the name \"%s\"",
+					 (unsigned long long)other->id, rule->name);
+	if (q->n < QUICK_MAX)
+		return 0;
+	err_refused(err, "there are %d quick rules, which is the maximum", QUICK_MAX);
+	return err_hint(err, "write them into the policy, or their addresses into a set");
+}
+
+static int edit_add(void *change_of, struct quick_rules *q, struct err *err)
+{
+	struct rule_change *change = change_of;
+	struct quick_rule *from = &change->rule, rule = *from;
+	size_t at = change->before ? find(q, change->before) : change->first ? 0 : q->n;
+	int code = check_room(q, from, err);
+
+	if (code)
+		return code;
+	if (change->before && at == q->n)
+		return err_input(err, "no quick rule %llu", (unsigned long long)change->before);
+	quick_set_id(&rule, q->next++);
+	quick_set_id(from, rule.id); // for the report
+	rule.name = from->name ? mem_strdup(from->name) : NULL;
+	rule.origin = from->origin ? mem_strdup(from->origin) : NULL;
+	rule.text = mem_strdup(from->text);
+	rule.by = mem_strdup(from->by);
+	rule.note = mem_strdup(from->note);
+	vec_push(q, rule);
+	memmove(&q->at[at + 1], &q->at[at], (q->n - 1 - at) * sizeof(rule));
+	q->at[at] = rule;
+	quick_change(q);
+	return 0;
+}
+
+static int check_name(const char *name, struct err *err)
+{
+	if (!*name)
+		return err_input(err, "the name of the rule is empty");
+	if (strlen(name) > NAME_BYTES_MAX)
+		return err_input(err, "the name of a rule has at most %d bytes", NAME_BYTES_MAX);
+	for (const char *at = name; *at; at++)
+		if (*at < ' ' || *at > '~' || *at == '"')
+			return err_input(err, "the name of a rule has printable ASCII characters, "
+					      "without '\"'");
+	if (!strncmp(name, "quick ", 6))
+		return err_input(err, "'quick N' is the name of a rule without one");
+	return 0;
+}
+
+// The name is in the text, as in a policy, or given by --name.
+static int take_name(const struct args *args, char **text, struct quick_rule *ret, struct err *err)
+{
+	const char *given = args_value(args, "name");
+	char *end = **text == '"' ? strchr(*text + 1, '"') : NULL;
+
+	if (end && given)
+		return err_input(err, "the rule has a name, and --name gives another one");
+	if (given)
+		ret->name = mem_strdup(given);
+	if (end) {
+		*end = '\0';
+		ret->name = mem_strdup(*text + 1);
+		*text = end + 1 + strspn(end + 1, " \t");
+	}
+	return ret->name ? check_name(ret->name, err) : 0;
+}
+
+// One rule in one line.
+static int take_text(const struct args *args, struct quick_rule *ret, struct err *err)
+{
+	CLEANUP_TEXT struct text t = {0};
+	char *text;
+	int code;
+
+	for (size_t n = 1; n < args->words.n; n++)
+		text_addf(&t, "%s%s", n > 1 ? " " : "", args->words.at[n]);
+	if (t.len > QUICK_TEXT_MAX)
+		return err_input(err, "a quick rule has at most %d bytes", QUICK_TEXT_MAX);
+	if (strpbrk(text_get(&t), "\n\r;#{}\\"))
+		return err_input(err,
+				 "a quick rule is one line without ';', '#', braces and backslash");
+	text = t.at + strspn(t.at, " \t");
+	if ((code = take_name(args, &text, ret, err)))
+		return code;
+	ret->text = mem_strdup(text);
+	return *text ? 0 : err_input(err, "missing the words of a rule");
+}
+
+static int read_place(const struct args *args, struct rule_change *ret, struct err *err)
+{
+	const char *before = args_value(args, "before");
+
+	ret->first = args_has(args, "first");
+	if (ret->first && before)
+		return err_input(err, "--first and --before are mutually exclusive");
+	if (before && num_parse_u64(before, strlen(before), 1, UINT64_MAX, &ret->before))
+		return err_input(err, "--before '%s' is not the number of a rule", before);
+	return 0;
+}
+
+static int read_rule(struct context *ctx, const struct args *args, struct quick_rule *ret,
+		     struct err *err)
+{
+	const char *origin;
+	char by[160];
+	int code = take_text(args, ret, err);
+
+	if (code)
+		return code;
+	if ((code = overlay_text(args, "origin", &origin, err)))
+		return code;
+	show_author(ctx, by, sizeof(by));
+	ret->since_s = time_s(CLOCK_REALTIME);
+	if ((code = overlay_until(args, ret->since_s, &ret->until_s, err)))
+		return code;
+	if (ret->until_s == RECORD_NEVER)
+		ret->until_s = 0;
+	ret->by = mem_strdup(by);
+	ret->note = overlay_note(args);
+	ret->origin = *origin ? mem_strdup(origin) : NULL;
+	ret->fresh = true;
+	return 0;
+}
+
+static void report_added(struct context *ctx, const struct quick_rule *rule, bool dry_run)
+{
+	CLEANUP_TEXT struct text until = {0};
+	struct out *o = ctx->out;
+
+	out_set_string(o, "instance", ctx->instance);
+	out_set_bool(o, "changed", true);
+	out_set_bool(o, "dry_run", dry_run);
+	out_set_u64(o, "id", rule->id);
+	out_set_string(o, "name", rule->name);
+	out_set_string(o, "rule", rule->text);
+	out_set_time(o, "until", rule->until_s ? rule->until_s : UINT64_MAX);
+	show_until(&until, rule->until_s ? rule->until_s : RECORD_NEVER, rule->since_s);
+	if (!ctx->quiet)
+		out_line(o, "%s %s: %s, %s, instance %s", dry_run ? "would add" : "added",
+			 rule->label, rule->text, text_get(&until), ctx->instance);
+}
+
+static int run_add(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP(change_free)
+	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_add};
+	int code = read_rule(ctx, args, &change.rule, err);
+
+	if (code)
+		return code;
+	if ((code = read_place(args, &change, err)))
+		return code;
+	if ((code = change_rules(&change, err)))
+		return code;
+	report_added(ctx, &change.rule, args_has(args, "dry-run"));
+	return show_open_in(ctx->instance, ctx->out, err);
+}
+
+// ---- delete -------------------------------------------------------------------------------------
+
+// The number of a rule, or its name.
+static bool is_called(const struct quick_rule *rule, const char *word)
+{
+	uint64_t id;
+
+	if (!num_parse_u64(word, strlen(word), 1, UINT64_MAX, &id))
+		return rule->id == id;
+	return (rule->name && !strcmp(rule->name, word)) || !strcmp(rule->label, word);
+}
+
+static bool is_meant(const struct rule_change *change, const struct quick_rule *rule)
+{
+	const struct args *args = change->args;
+	const char *origin = args_value(args, "origin");
+
+	if (origin && (!rule->origin || strcmp(rule->origin, origin) != 0))
+		return false;
+	for (size_t n = 1; n < args->words.n; n++)
+		if (is_called(rule, args->words.at[n]))
+			return true;
+	return args_has(args, "all");
+}
+
+static int check_words(const struct rule_change *change, const struct quick_rules *q,
+		       struct err *err)
+{
+	const struct args *args = change->args;
+
+	for (size_t n = 1; n < args->words.n; n++) {
+		size_t found = 0;
+
+		vec_each (q, rule)
+			found += is_meant(change, rule) && is_called(rule, args->words.at[n]);
+		if (!found)
+			return err_input(err, "no quick rule '%s'%s%s", args->words.at[n],
+					 args_has(args, "origin") ? " of origin " : "",
+					 args_has(args, "origin") ? args_value(args, "origin")
+								  : "");
+	}
+	return 0;
+}
+
+static int edit_delete(void *change_of, struct quick_rules *q, struct err *err)
+{
+	struct rule_change *change = change_of;
+	size_t kept = 0;
+	int code = check_words(change, q, err);
+
+	if (code)
+		return code;
+	for (size_t n = 0; n < q->n; n++)
+		if (is_meant(change, &q->at[n]))
+			quick_free_rule(&q->at[n]);
+		else
+			q->at[kept++] = q->at[n];
+	change->deleted = q->n - kept;
+	q->n = kept;
+	if (change->deleted)
+		quick_change(q);
+	return 0;
+}
+
+static int run_delete(struct context *ctx, const struct args *args, struct err *err)
+{
+	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_delete};
+	bool dry_run = args_has(args, "dry-run");
+	const char *origin;
+	int code = overlay_text(args, "origin", &origin, err);
+
+	if (code)
+		return code;
+	if (args->words.n < 2 && !args_has(args, "all"))
+		return err_input(err, "missing the number or name of a rule, or --all");
+	if (args->words.n > 1 && args_has(args, "all"))
+		return err_input(err, "--all cannot be combined with a rule");
+	if ((code = change_rules(&change, err)))
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_bool(ctx->out, "changed", change.deleted);
+	out_set_bool(ctx->out, "dry_run", dry_run);
+	out_set_u64(ctx->out, "deleted", change.deleted);
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s %zu quick %s, instance %s",
+			 dry_run ? "would delete" : "deleted", change.deleted,
+			 num_plural(change.deleted, "rule", "rules"), ctx->instance);
+	return 0;
+}
+
+// ---- list ---------------------------------------------------------------------------------------
+
+// i and c NULL: not attached, so nothing is counted.
+static int list_rule(struct context *ctx, const struct quick_rule *rule, const struct instance *i,
+		     const char *identity, struct err *err)
+{
+	struct counter counter = {0};
+	uint64_t now_s = time_s(CLOCK_REALTIME), left_s = 0;
+	CLEANUP_TEXT struct text since = {0};
+	struct out *o = ctx->out;
+	num_text left;
+	int code = i ? identities_count(i, identity, &counter, err) : 0;
+
+	if (code)
+		return code;
+	if (rule->until_s > now_s)
+		left_s = rule->until_s - now_s;
+	show_time(&since, rule->since_s, now_s);
+	out_row(o);
+	out_cell_u64(o, "id", "ID", rule->id);
+	out_cell(o, "name", "NAME", rule->name ? rule->name : "");
+	out_cell(o, NULL, "SINCE", text_get(&since));
+	out_set_time(o, "since", rule->since_s);
+	if (!rule->until_s)
+		out_cell(o, "left_s", "LEFT", "");
+	else
+		out_cell_as(o, "left_s", "LEFT", num_format_duration_ms(left_s * 1000, left),
+			    left_s);
+	out_cell(o, "by", "BY", rule->by);
+	out_cell(o, "origin", "ORIGIN", rule->origin ? rule->origin : "");
+	out_cell_u64(o, "packets", "PACKETS", counter.packets);
+	out_set_u64(o, "bytes", counter.bytes);
+	out_cell(o, "rule", "RULE", rule->text);
+	out_cell(o, "note", "NOTE", rule->note);
+	return 0;
+}
+
+static int list_each (struct context *ctx, const char *origin, const struct instance *i,
+		      const struct quick_rules *q, const struct candidate *c, struct err * err)
+{
+	for (size_t n = 0; n < q->n; n++) {
+		const struct resolved *r = c ? c->resolved : NULL;
+		const char *identity = r ? r->rules[r->n_always + n].identity : NULL;
+		int code = 0;
+
+		if (!origin || text_same(origin, q->at[n].origin))
+			code = list_rule(ctx, &q->at[n], identity ? i : NULL, identity, err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+// c NULL: not attached.
+static int list_rules(struct context *ctx, const struct args *args, const struct instance *i,
+		      const struct quick_rules *q, const struct candidate *c, struct err *err)
+{
+	int code;
+
+	out_table(ctx->out, "rules");
+	code = list_each (ctx, args_value(args, "origin"), i, q, c, err);
+	out_table_end(ctx->out);
+	return code;
+}
+
+static int run_list(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	CLEANUP_CANDIDATE struct candidate *c = NULL;
+	CLEANUP_QUICK struct quick_rules saved = {0};
+	struct err why = {0};
+	int code = args_expect_words(args, 1, 1, "", err);
+
+	if (code)
+		return code;
+	if ((code = bpffs_ready(err)))
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	if (!bpffs_exist(ctx->instance)) {
+		if ((code = quick_read(ctx->instance, &saved, err)))
+			return code;
+		return list_rules(ctx, args, NULL, &saved, NULL, err);
+	}
+	if ((code = instance_open(ctx->instance, &i, err)))
+		return code;
+	code = rules_load(i, false, &c, &why);
+	if (code && !(code == -ENOENT && !why.kind)) {
+		*err = why;
+		return code;
+	}
+	return list_rules(ctx, args, i, c ? &c->quick : &saved, c, err);
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	static const struct {
+		const char *word;
+		int (*run)(struct context *ctx, const struct args *args, struct err *err);
+	} verbs[] = {{"add", run_add}, {"list", run_list}, {"delete", run_delete}};
+	int code = args_expect_words(args, 1, SIZE_MAX, "'add', 'list' or 'delete'", err);
+
+	if (code)
+		return code;
+	for (size_t n = 0; n < ARRAY_SIZE(verbs); n++)
+		if (!strcmp(args->words.at[0], verbs[n].word))
+			return verbs[n].run(ctx, args, err);
+	return err_input(err, "'%s' is neither 'add', 'list' nor 'delete'", args->words.at[0]);
+}
+
+static const struct args_option options[] = {
+	{.name = "for", .arg = "TIME", .help = "end the rule after TIME: 30s, 10m, 2h, 7d, 4w"},
+	{.name = "note", .arg = "TEXT", .help = "reason, shown by list"},
+	{.name = "name", .arg = "NAME", .help = "name of the rule"},
+	{.name = "first", .help = "in front of all other quick rules"},
+	{.name = "before", .arg = "ID", .help = "in front of this quick rule"},
+	{.name = "origin", .arg = "NAME", .help = "who asks; delete and list: only its rules"},
+	{.name = "all", .help = "delete: all rules"},
+	OPTION_CHANGE,
+	{0},
+};
+
+const struct command cmd_rule = {
+	.name = "rule",
+	.usage = "add RULE | list | delete ID… [OPTIONS]",
+	.summary = "add single rules in front of the policy, for a time",
+	.text = "A quick rule is a rule in the words of weir-policy(5), without 'always'. It precedes the\n"
+		"rules of any policy and follows the entries. An apply keeps it.\n"
+		"\n"
+		"  weir rule add --for 1h drop proto udp from any port 123 to any length 400-1500\n"
+		"  weir rule list\n"
+		"  weir rule delete 3",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Quick rules on disk: rules of commands, in front of the rules of any policy.
+//
+// /var/lib/weir/NAME/rules has the list of the latest change and the list before it, each with a
+// version. It is written before the switch. A generation names the version that it was made with,
+// so after a kill the kernel decides which list is in force. No id is used twice.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/err.h"
+#include "ctl/base/vec.h"
+#include "ctl/datapath/instance.h"
+#include "ctl/policy/env.h"
+
+#define QUICK_MAX      256
+#define QUICK_TEXT_MAX 16384 // bytes of a rule
+
+struct quick_rule {
+	uint64_t id;
+	char label[32];            // "quick 3"
+	char *name;                // NULL: none
+	char *text;                // without the name
+	char *by, *note, *origin;  // origin NULL: none
+	uint64_t since_s, until_s; // wall clock; until_s 0: permanent
+	bool fresh;                // of the running command
+};
+
+struct quick_rules {
+	struct quick_rule *at; // in the order in which they are evaluated
+	size_t n, cap;
+	uint64_t version;      // of these rules; 0: there never was a rule
+	uint64_t base, newest; // when they were read: of the generation in force, of the file
+	uint64_t next;         // id of the next rule
+	bool changed;          // not written yet
+};
+void quick_free(struct quick_rules *q);
+#define CLEANUP_QUICK CLEANUP(quick_free)
+void quick_free_rule(struct quick_rule *rule);
+void quick_set_id(struct quick_rule *rule, uint64_t id);
+
+// The rules of a generation that names this version. -ENODATA if the file does not have them. 0 or
+// -errno with err set.
+int quick_read_version(const char *instance, uint64_t version, struct quick_rules *ret,
+		       struct err *err);
+// The rules in force; of an instance that does not exist, or whose version the file does not have,
+// those of the latest change. 0 or -errno with err set.
+int quick_read(const char *instance, struct quick_rules *ret, struct err *err);
+// For candidates: the array has one for each rule and points into q. The caller frees it.
+struct policy_quick *quick_texts(const struct quick_rules *q);
+
+// Another version: the rules are written with the next switch.
+void quick_change(struct quick_rules *q);
+// Removes the rules whose time has come, and makes that a change. Returns their number.
+size_t quick_end(struct quick_rules *q, uint64_t now_s);
+// The time of the first end; UINT64_MAX: none ends.
+uint64_t quick_next_end(const struct quick_rules *q);
+
+// Under the lock, before a switch: refuses rules that were read before another command changed them
+// (-ESTALE). 0 or -errno with err set.
+int quick_check(const struct instance *i, const struct quick_rules *q, struct err *err);
+// Writes changed rules beside those in force, before the switch. 0 or -errno with err set.
+int quick_stage(const struct instance *i, const struct quick_rules *q, struct err *err);
+// Removes a list that no switch has put in force. The caller holds the lock. 0 or -errno with err
+// set.
+int quick_settle(const struct instance *i, struct err *err);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Applies the active policy with other quick rules.
+#include "ctl/control/quick_apply.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/time.h"
+#include "ctl/control/active.h"
+#include "ctl/control/apply.h"
+#include "ctl/control/bringup.h"
+#include "ctl/control/recover.h"
+
+bool quick_is_other_command(int code)
+{
+	return code == -ESTALE || code == -EAGAIN;
+}
+
+// ---- new rules ----------------------------------------------------------------------------------
+
+int quick_judge_rules(const struct candidate *c, const struct apply_options *o,
+		      struct apply_result *ret, struct err *err)
+{
+	for (size_t n = 0; n < c->resolved->n_quick; n++) {
+		const struct resolved_rule *rule = &c->resolved->rules[c->resolved->n_always + n];
+		const struct quick_rule *quick = &c->quick.at[n];
+
+		if (!quick->fresh)
+			continue;
+		if (quick->name && strcmp(quick->name, rule->identity) != 0)
+			return err_input(err, "the policy has a rule \"%s\" already", quick->name);
+		if ((!rule->impossible && !rule->never) || o->force)
+			continue;
+		err_refused(err, "no packet would match the rule");
+		err_hint(err, "--force adds it");
+		return -EPERM;
+	}
+	return 0;
+}
+
+int quick_judge_expects(const struct candidate *c, const struct apply_options *o,
+			struct apply_result *ret, struct err *err)
+{
+	size_t n = 0;
+
+	vec_each (&c->broken, broken)
+		if (broken->by->fresh) {
+			vec_push(&ret->warnings, mem_strdup(broken->what));
+			n++;
+		}
+	if (!n || o->force)
+		return 0;
+	err_refused(err, "the rule breaks %zu %s of the policy", n,
+		    num_plural(n, "expectation", "expectations"));
+	err_hint(err, "--force adds it; the lines then hold without quick rules only");
+	return -EPERM;
+}
+
+// ---- the change ---------------------------------------------------------------------------------
+
+// Names the trial; if it has expired, it is ended, and the change can be repeated.
+static int refuse_trial(const struct apply_options *o, struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	int code = bringup_open_running(o->instance, o->command, &b, err);
+
+	if (code)
+		return code;
+	if ((code = recover_check(b.instance, err)))
+		return code;
+	return -ESTALE;
+}
+
+static int change_list(struct quick_rules *q, const struct apply_options *o, quick_edit *edit,
+		       void *ctx, struct apply_result *ret, struct err *err)
+{
+	int code = quick_read(o->instance, q, err);
+
+	if (code)
+		return code;
+	ret->ended = quick_end(q, time_s(CLOCK_REALTIME));
+	if (edit && (code = edit(ctx, q, err)))
+		return code;
+	ret->quick = q->n;
+	return 0;
+}
+
+// Without a policy, the rules follow an empty text.
+static int load_same(struct candidate *c, struct apply_options *o, const struct in_effect *p,
+		     const char **ifaces, struct revision *ret, struct err *err)
+{
+	int code;
+
+	if (p->about.revision[0]) {
+		code = in_effect_ifaces(o->instance, p->about.revision, &p->about, ifaces,
+					&o->n_ifaces, err);
+		if (code)
+			return code;
+		code = revisions_load(o->instance, p->about.revision, &c->environment, ret, err);
+		o->ifaces = ifaces;
+		o->path = ret->path;
+		return code;
+	}
+	if (p->about.path[0]) {
+		err_refused(err, "the policy in effect has no record");
+		err_hint(err, "weir apply %s writes it again", p->about.path);
+		return -ENODATA;
+	}
+	ret->path = mem_strdup("");
+	ret->by = mem_strdup("");
+	o->path = candidate_no_policy(c);
+	return 0;
+}
+
+int quick_apply(struct candidate *c, const struct apply_options *options, quick_edit *edit,
+		void *ctx, struct apply_result *ret, struct err *err)
+{
+	CLEANUP_IN_EFFECT struct in_effect *p = in_effect_new();
+	CLEANUP(revision_free) struct revision same = {0};
+	const char *ifaces[WEIR_IFACES];
+	struct apply_options o = *options;
+	int code = in_effect_find(o.instance, p, err);
+
+	if (code)
+		return code;
+	if (p->trial)
+		return refuse_trial(&o, err);
+	if ((code = change_list(&c->quick, &o, edit, ctx, ret, err)) || !c->quick.changed)
+		return code;
+	if ((code = load_same(c, &o, p, ifaces, &same, err)))
+		return code;
+	c->environment.dns = o.dns;
+	c->environment.session = o.session;
+	c->environment.must_guard = !o.force;
+	o.quick = true;
+	o.fleeting = same.fleeting;
+	return apply_same(c, &o, &same, ret, err);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Changes quick rules: the record of the active policy is applied with other rules in front, under
+// the same revision.
+#pragma once
+
+#include "ctl/control/apply_result.h"
+#include "ctl/control/candidate.h"
+
+// Changes the list that it is given, and calls quick_change() if it did. 0 or -errno with err set.
+typedef int quick_edit(void *ctx, struct quick_rules *q, struct err *err);
+
+// Ends the rules whose time has come, calls `edit` (NULL: nothing else changes), and switches if
+// the list has changed; without a policy the rules are the policy. Waits for the lock only.
+// -ESTALE or -EAGAIN: another command came first, and the whole can be repeated with another
+// candidate; -EBUSY during a trial. c: made by candidate_new_replay(), for its findings. 0 or
+// -errno with err set.
+int quick_apply(struct candidate *c, const struct apply_options *options, quick_edit *edit,
+		void *ctx, struct apply_result *ret, struct err *err);
+// May the change be repeated after this -errno?
+bool quick_is_other_command(int code);
+
+// Steps of apply_same(): refuses, unless forced, a new rule that no packet can match, and always
+// one with a name of the policy.
+int quick_judge_rules(const struct candidate *c, const struct apply_options *o,
+		      struct apply_result *ret, struct err *err);
+// Refuses, unless forced, a new rule that breaks an expect line; each is a warning.
+int quick_judge_expects(const struct candidate *c, const struct apply_options *o,
+			struct apply_result *ret, struct err *err);

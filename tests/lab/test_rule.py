@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""weir rule: single rules in front of any policy, added, ended and deleted under the same revision."""
+import json
+import re
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from labnet import socket_in, until
+from policylab import Policies, hits, login, udp
+from statefile import read_rows, write_rows
+
+SOURCE = "203.0.113.7"
+POLICY = """set ban dynamic max 100
+define web = 80, 443
+"a" drop proto tcp to any port 77
+"limit" drop proto udp to any port 55 over 1/h burst 2
+expect drop via "a" tcp from 203.0.113.1 to 10.77.0.1 port 77
+expect pass udp from 203.0.113.1 to 10.77.0.1 port 40
+"""
+
+
+@pytest.fixture(name="policy")
+def policies(on, tmp_path):
+    on.policy = Policies(on, tmp_path)
+    return on.policy
+
+
+def passes(on, port=9, src=SOURCE):
+    return on.pair.passes(udp(port, src))[0]
+
+
+def listed(on):
+    return on.json("rule", "list")["rules"]
+
+
+def ids(on):
+    return [rule["id"] for rule in listed(on)]
+
+
+def revision(on):
+    return on.json("status")["revision"]
+
+
+def alarms(on):
+    return json.loads(on("-j", "status", check=False).stdout)["alarms"]
+
+
+def later(on, seconds):
+    """Makes all quick rules older."""
+    path = on.state / "rules"
+    rows = read_rows(path, "rule")
+    for row in rows:
+        if "until_s" in row:
+            row["until_s"] -= seconds
+    write_rows(path, "rule", rows)
+
+
+# ---- without a policy ---------------------------------------------------------------------------------
+
+
+def test_without_a_policy_the_rules_are_the_policy(on):
+    done = on.json("rule", "add", "--note", "abuse 4711", "drop proto udp to any port 9")
+    assert (done["id"], done["rule"], done["until"], done["changed"]) == (1, "drop proto udp to any port 9", None, True)
+    assert not passes(on) and passes(on, 10)
+    rule = listed(on)[0]
+    assert (rule["packets"], rule["note"], rule["by"][:4]) == (1, "abuse 4711", "root") and "left_s" not in rule
+    status = on.json("status")
+    assert (status["revision"], status["quick_rules"]) == (None, 1)
+    place = on.json("explain", *f"udp from {SOURCE} to 10.77.0.1 port 9".split())["packets"][0]
+    assert (place["verdict"], place["rule"], place["at"]) == ("drop", "quick 1", "quick 1")
+    on("rule", "delete", "1")
+    assert passes(on) and listed(on) == [] and on.json("status")["quick_rules"] == 0
+
+
+def test_words_in_one_argument_or_several(on):
+    on("rule", "add", "drop", "proto", "udp", "to", "any", "port", "9,", "10")
+    on("rule", "add", "drop proto udp", "to any port 11")
+    assert [rule["rule"] for rule in listed(on)] == ["drop proto udp to any port 9, 10", "drop proto udp to any port 11"]
+    assert [passes(on, port) for port in (9, 10, 11, 12)] == [False, False, False, True]
+
+
+def test_an_id_is_never_used_again(on):
+    for number in (1, 2, 3):
+        assert on.json("rule", "add", f"drop proto udp to any port {number}")["id"] == number
+    on("rule", "delete", "3")
+    on("rule", "delete", "--all")
+    assert on.json("rule", "add", "drop proto udp to any port 4")["id"] == 4
+    on("detach")
+    on("attach", "near0")
+    assert on.json("rule", "add", "drop proto udp to any port 5")["id"] == 5
+
+
+def test_names(on):
+    on("rule", "add", "--name", "NTP", "drop proto udp from any port 123 to any")
+    on("rule", "add", '"DNS" drop proto udp from any port 53 to any')
+    assert [(rule["name"], rule["rule"]) for rule in listed(on)] == [
+        ("NTP", "drop proto udp from any port 123 to any"), ("DNS", "drop proto udp from any port 53 to any")]
+    assert 'rule 1 has the name "NTP"' in on.fails(1, "rule", "add", "--name", "NTP", "drop to any port 1")
+    assert on.json("rule", "delete", "NTP")["deleted"] == 1
+    assert on.json("rule", "delete", "DNS")["deleted"] == 1
+
+
+# ---- the order ----------------------------------------------------------------------------------------
+
+
+def test_the_newest_is_last_unless_a_place_is_given(on):
+    on("rule", "add", "--name", "late", "drop proto udp to any port 9-20")
+    on("rule", "add", "--name", "first", "--first", "pass to any port 9")
+    on("rule", "add", "--name", "middle", "--before", "1", "pass to any port 10")
+    assert [rule["name"] for rule in listed(on)] == ["first", "middle", "late"]
+    assert [passes(on, port) for port in (9, 10, 11)] == [True, True, False]
+    assert "no quick rule 9" in on.fails(1, "rule", "add", "--before", "9", "pass to any port 12")
+
+
+def test_always_rules_and_entries_precede(on, policy):
+    policy('"a" always pass proto udp to any port 8\n"b" pass to any port 9-12')
+    on("rule", "add", f"drop from {SOURCE}")
+    on("allow", "203.0.113.99")
+    on("rule", "add", "drop from 203.0.113.99")
+    on("block", "203.0.113.50")
+    on("rule", "add", "pass from 203.0.113.50")
+    assert [passes(on, 8), passes(on, 9)] == [True, False]
+    assert passes(on, 9, "203.0.113.99") and not passes(on, 9, "203.0.113.50")
+
+
+# ---- beside a policy ----------------------------------------------------------------------------------
+
+
+def test_apply_rollback_and_attach_keep_them(on, policy):
+    policy(POLICY)
+    before = revision(on)
+    on("rule", "add", "drop proto udp to any port 9")
+    assert revision(on) == before and not passes(on) and len(on.json("history")["revisions"]) == 1
+    assert "1 quick rule in front" in policy(POLICY + '"c" drop proto tcp to any port 78').stdout
+    assert not passes(on)
+    on("rollback")
+    assert not passes(on) and ids(on) == [1]
+    on("detach")
+    assert ids(on) == [1]
+    on("attach", "near0")
+    assert not passes(on) and ids(on) == [1]
+
+
+def test_attach_restores_them_without_a_policy(on):
+    on("rule", "add", "drop proto udp to any port 9")
+    on("detach")
+    on("attach", "near0")
+    assert not passes(on) and [rule["packets"] for rule in listed(on)] == [1]
+
+
+def test_they_can_use_what_the_policy_defines(on, policy):
+    policy(POLICY)
+    on("rule", "add", "drop proto udp from @ban to any port 9")
+    on("rule", "add", "drop proto tcp to any port $web")
+    assert passes(on)
+    on("block", "--set", "ban", SOURCE, "--for", "1h")
+    assert not passes(on) and passes(on, 10)
+
+
+def test_a_policy_with_which_one_does_not_compile_is_refused(on, policy):
+    policy(POLICY)
+    on("rule", "add", "drop proto udp from @ban to any port 9")
+    before = revision(on)
+    done = on("apply", policy.write(POLICY.replace("set ban", "set other")), check=False)
+    assert done.returncode == 1 and "quick 1:1:" in done.stderr and "unknown set '@ban'" in done.stderr
+    assert revision(on) == before and not alarms(on)
+
+
+def test_a_name_of_the_policy(on, policy):
+    policy(POLICY)
+    assert 'the policy has a rule "a" already' in on("rule", "add", "--name", "a", "drop to any port 9", check=False).stderr
+    on("rule", "add", "--name", "later", "drop proto udp to any port 9")
+    policy(POLICY + '"later" drop proto tcp to any port 79')
+    assert not passes(on)
+    rows = {row["rule"]: row["packets"] for row in on.json("stats")["rules"]}
+    assert rows["quick 1"] == 1 and rows["later"] == 0
+    assert [rule["packets"] for rule in listed(on)] == [1]
+
+
+def test_limits_forget_nothing(on, policy):
+    policy(POLICY)
+    assert [passes(on, 55) for _ in range(3)] == [True, True, False]
+    on("rule", "add", "drop proto udp to any port 9")
+    assert not passes(on, 55)
+    on("rule", "delete", "1")
+    assert not passes(on, 55)
+
+
+def test_diff_and_apply_ignore_them(on, policy):
+    policy(POLICY)
+    on("rule", "add", "drop proto udp to any port 9")
+    done = on.json("diff", policy.path)
+    assert (done["differences"], done["quick_rules"]) == ([], 1)
+    assert on.json("apply", policy.path)["changed"] is False
+
+
+# ---- what is refused ----------------------------------------------------------------------------------
+
+BAD = [
+    ("always drop to any port 9", "it cannot be 'always'"),
+    ("drop from evil.lab", "no names and countries"), ("drop from host evil", "no names and countries"),
+    ("drop from country DE", "no names and countries"), ("drop to any port 9 x", "unknown word 'x'"),
+    ("include", "expected pass, drop"), ("expect drop tcp from 1.2.3.4 to 5.6.7.8", "expected pass, drop"),
+    ("drop from @none", "unknown set"), ("drop from $none", "unknown"), ("drop from 10/8", "10"),
+    ("drop to any port 9; pass", "one line"), ("drop # all", "one line"), ("drop\npass", "one line"), ("", "missing the words"),
+    ("drop fragment", "decides fragments"), ('"" drop', "is empty"), ('"quick 1" drop', "quick N"),
+]
+
+
+@pytest.mark.parametrize("text, said", BAD)
+def test_a_bad_rule_changes_nothing(on, policy, text, said):
+    policy(POLICY + "fragments drop proto udp\n")
+    done = on("rule", "add", text, check=False)
+    assert done.returncode == 1 and said in done.stderr
+    assert on.json("rule", "add", text, status=1)["error"]
+    assert listed(on) == [] and not (on.state / "rules").exists()
+
+
+def test_one_that_never_matches(on, policy):
+    policy(POLICY + '"first" always drop proto udp to any port 1-39')
+    done = on("rule", "add", "drop proto udp to any port 9", check=False)
+    assert done.returncode == 3 and "can never match" in done.stderr and "no packet would match" in done.stderr
+    on("rule", "add", "--force", "drop proto udp to any port 9")
+    assert on("rule", "add", "drop proto udp to any port 9", check=False).returncode == 3
+    assert ids(on) == [1]
+
+
+def test_at_most_256(on):
+    on("rule", "add", "drop proto udp to any port 1")
+    path = on.state / "rules"
+    head, first, *before = read_rows(path, "rule")
+    more = [first | {"id": n, "rule": f"drop proto udp to any port {n}"} for n in range(1, 256)]
+    write_rows(path, "rule", [head | {"next": 256}, *more, *before])
+    on("rule", "add", "drop proto udp to any port 256")
+    assert "256 quick rules, which is the maximum" in on.fails(3, "rule", "add", "drop proto udp to any port 257")
+    assert [passes(on, port) for port in (1, 255, 256, 257)] == [False, False, False, True]
+    assert on.json("rule", "delete", "--all")["deleted"] == 256 and passes(on, 1)
+
+
+def test_a_login_is_not_cut_off(on, pair):
+    with login(pair, pair.far4):
+        done = on("rule", "add", f"drop from {pair.far4}", check=False)
+        assert done.returncode == 3 and f"login from {pair.far4}" in done.stderr
+        assert listed(on) == []
+        on("rule", "add", f"drop proto udp from {pair.far4} to any port 9")
+        on("rule", "add", "--force", f"drop from {pair.far4}")
+        on("rule", "add", "drop proto udp to any port 10")  # what was forced is not asked again
+
+
+def test_expect_lines(on, policy):
+    policy(POLICY)
+    done = on("rule", "add", "drop proto udp to any port 40", check=False)
+    assert done.returncode == 3 and "breaks 1 expectation" in done.stderr and "expect at" in done.stderr
+    on("rule", "add", "--force", "drop proto udp to any port 40")
+    on("rule", "add", "drop proto udp to any port 41")  # the line holds without quick rules
+    assert "2 of 2 expectations hold" in policy(POLICY + '"c" drop proto tcp to any port 78').stdout
+    wrong = policy.write(POLICY + "expect drop udp from 203.0.113.1 to 10.77.0.1 port 40\n")
+    assert on("apply", wrong, check=False).returncode == 1  # it would hold by the quick rule only
+
+
+def test_during_a_trial(on, policy):
+    policy(POLICY)
+    on("rule", "add", "--name", "ends", "--for", "1h", "drop proto udp to any port 9")
+    policy(POLICY + '"c" drop proto tcp to any port 78', "--confirm=60s")
+    refused = on.fails(3, "rule", "add", "drop proto udp to any port 10")
+    assert "weir confirm keeps it, weir rollback ends it" in refused
+    assert on("rule", "delete", "1", check=False).returncode == 3
+    on("rollback")
+    assert ids(on) == [1] and not passes(on)
+    on("rule", "add", "drop proto udp to any port 10")
+    assert ids(on) == [1, 2]
+
+
+def test_a_damaged_file_is_refused(on):
+    on("rule", "add", "drop proto udp to any port 9")
+    path = on.state / "rules"
+    path.write_text(path.read_text().replace("port 9", "port 8"))
+    assert "is damaged: checksum mismatch" in on.fails(2, "rule", "add", "drop proto udp to any port 10")
+    assert not passes(on) and any("damaged" in alarm for alarm in alarms(on))
+    path.unlink()
+    assert any("does not have the quick rules in force" in alarm for alarm in alarms(on))
+    on("rule", "add", "drop proto udp to any port 10")
+    assert passes(on) and not passes(on, 10) and not alarms(on)
+
+
+# ---- ends ---------------------------------------------------------------------------------------------
+
+
+def test_the_agent_ends_a_rule(on, policy):
+    policy(POLICY)
+    agent = on.run()
+    on("rule", "add", "--for", "2s", "drop proto udp to any port 9")
+    on("rule", "add", "drop proto udp to any port 10")
+    assert not passes(on) and listed(on)[0]["left_s"] <= 2
+    until(lambda: ids(on) == [2], 6)
+    assert passes(on) and not passes(on, 10)
+    assert "1 quick rule has ended" in agent.said()
+
+
+def test_the_next_change_ends_a_rule(on, policy):
+    policy(POLICY)
+    on("rule", "add", "--for", "1s", "drop proto udp to any port 9")
+    time.sleep(1.1)
+    assert not passes(on) and alarms(on) == []
+    assert on.json("apply", policy.path)["quick_rules"] == 0
+    assert passes(on) and ids(on) == []
+
+
+def test_an_overdue_end_is_an_alarm(on):
+    on("rule", "add", "--for", "1h", "drop proto udp to any port 9")
+    later(on, 3620)
+    assert [re.sub(r"\d+s ago .*", "", alarm) for alarm in alarms(on)] == ["quick 1 should have ended "]
+    on("rule", "add", "drop proto udp to any port 10")
+    assert ids(on) == [2] and passes(on) and alarms(on) == []
+
+
+def test_an_end_that_falls_into_a_trial(on, policy):
+    policy(POLICY)
+    on.run()
+    on("rule", "add", "--for", "2s", "drop proto udp to any port 9")
+    policy(POLICY + '"c" drop proto tcp to any port 78', "--confirm=60s")
+    time.sleep(3)
+    assert ids(on) == [1]
+    on("confirm")
+    until(lambda: ids(on) == [], 5)
+    assert passes(on)
+
+
+# ---- delete, forget, two at once ----------------------------------------------------------------------
+
+
+def test_delete(on):
+    for number, origin in enumerate(["x", "x", "y", None], 1):
+        on("rule", "add", f"drop proto udp to any port {number}", *(["--origin", origin] if origin else []))
+    assert "no quick rule '9'" in on.fails(1, "rule", "delete", "9")
+    assert "no quick rule '4' of origin x" in on.fails(1, "rule", "delete", "4", "--origin", "x")
+    assert "missing the number or name" in on.fails(1, "rule", "delete")
+    assert "cannot be combined" in on.fails(1, "rule", "delete", "--all", "1")
+    assert on.json("rule", "delete", "--all", "--dry-run")["deleted"] == 4 and ids(on) == [1, 2, 3, 4]
+    assert [rule["id"] for rule in on.json("rule", "list", "--origin", "x")["rules"]] == [1, 2]
+    assert on.json("rule", "delete", "--origin", "x", "--all")["deleted"] == 2 and ids(on) == [3, 4]
+    assert on.json("rule", "delete", "--all")["deleted"] == 2
+    assert on.json("rule", "delete", "--all")["changed"] is False
+
+
+def test_forget_removes_them(on):
+    on("rule", "add", "drop proto udp to any port 9")
+    on("detach")
+    assert on.json("forget", "--dry-run")["quick_rules"] == 1
+    assert "1 quick rule" in on("forget").stdout
+    assert listed(on) == []
+    on("attach", "near0")
+    assert passes(on)
+
+
+def test_without_an_instance(weir):
+    assert "not attached" in weir.fails(1, "rule", "add", "drop to any port 9")
+
+
+def test_many_adders_at_once(on):
+    running = [on.start("rule", "add", f"drop proto udp to any port {port}") for port in range(1, 9)]
+    for process in running:
+        said = process.communicate(timeout=60)[0]
+        assert process.returncode == 0, said
+    assert sorted(rule["rule"] for rule in listed(on)) == [f"drop proto udp to any port {port}" for port in range(1, 9)]
+    assert sorted(ids(on)) == list(range(1, 9))
+    assert [passes(on, port) for port in (1, 8, 9)] == [False, False, True]
+
+
+def test_beside_an_apply(on, policy):
+    policy(POLICY)
+    adding = subprocess.Popen(  # pylint: disable=consider-using-with
+        ["sh", "-c", "for n in 1 2 3 4 5 6; do \"$@\" \"drop proto udp to any port $n\" || exit 1; done", "-", *on.argv("rule", "add")],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    on.started.append(adding)
+    count = 0
+    while adding.poll() is None:
+        count += 1
+        policy(POLICY + f'"c" drop proto tcp to any port {100 + count}')
+    assert adding.returncode == 0, adding.communicate()[0]
+    assert ids(on) == [1, 2, 3, 4, 5, 6] and count
+
+
+# ---- packets meanwhile, and the time that a rule takes --------------------------------------------------
+
+CHANGES = 15  # each is an add and a delete
+
+
+def test_each_packet_meets_one_set_of_rules(on, pair, policy):
+    """Two rules that all sets have decide all packets: each is counted once, whatever changes meanwhile."""
+    policy('"eleven" pass proto udp to any port 11')
+    on("rule", "add", "drop proto udp to any port 9")
+    ended, sent = threading.Event(), [0]
+
+    def send():
+        sock = socket_in(pair.far_netns, socket.AF_PACKET, socket.SOCK_RAW, 0)
+        sock.bind((pair.far_device, 0))
+        while not ended.is_set():
+            for frame in bytes(udp(9, SOURCE)), bytes(udp(11, SOURCE)):
+                sock.send(frame)
+            sent[0] += 1
+            time.sleep(0.0003)
+        sock.close()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    for number in range(CHANGES):
+        added = on.json("rule", "add", *(["--first"] if number % 2 else []), f"drop proto udp to any port {20 + number}")["id"]
+        on("rule", "delete", added)
+    ended.set()
+    thread.join()
+    assert sent[0] > 1000
+    assert (hits(on, "quick 1"), hits(on, "eleven")) == (sent[0], sent[0])
+
+
+def seconds(on, *words):
+    start = time.monotonic()
+    on(*words, timeout=100)
+    return time.monotonic() - start
+
+
+@pytest.fixture(name="million")
+def a_million_addresses(tmp_path):
+    path = tmp_path / "million"
+    path.write_text("\n".join(f"{11 + (n >> 20)}.{n >> 12 & 255}.{n >> 4 & 255}.{(n & 15) * 16 + 1}" for n in range(1_000_000)))
+    return path
+
+
+@pytest.mark.alone
+def test_beside_a_million_entries(weir, million):
+    weir("attach", "near0")
+    weir("block", "-f", million, timeout=100)
+    assert min(seconds(weir, "rule", "add", f"drop proto udp to any port {port}") for port in range(1, 6)) < 0.3
+
+
+@pytest.mark.alone
+def test_beside_a_million_addresses_of_the_policy(on, policy, million):
+    policy(f'set s {{ file "{million}" }}\n"s" drop from @s', timeout=100)
+    again = min(seconds(on, "apply", "--again", "--force") for _ in range(4))
+    add = min(seconds(on, "rule", "add", f"drop proto udp to any port {port}") for port in range(1, 5))
+    assert add < 1.5 * again
