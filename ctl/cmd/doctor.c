@@ -17,7 +17,7 @@
 #include "ctl/control/fitness.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/control/pool.h"
-#include "ctl/control/state_folder.h"
+#include "ctl/control/state.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"

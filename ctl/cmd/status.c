@@ -19,7 +19,7 @@
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/revisions.h"
-#include "ctl/control/state_folder.h"
+#include "ctl/control/state.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"

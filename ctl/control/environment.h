@@ -132,7 +132,6 @@ void environment_release(struct environment *w, uint64_t now_s);
 bool environment_same_answer(const struct environment_name *a, const struct environment_name *b);
 // Are they also used for the same, with the same ones left out?
 bool environment_same_name(const struct environment_name *a, const struct environment_name *b);
-// environment_guard.c
 // What drop and reject rules must not get by a name: collected once. 0, or -errno with err set if
 // it must be known.
 int environment_guard(struct environment *w, const struct guard **ret, struct err *err);

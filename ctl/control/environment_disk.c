@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/json.h"
 #include "ctl/base/lines.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"

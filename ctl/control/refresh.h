@@ -106,7 +106,7 @@ int refresh_policy(struct candidate *c, const struct apply_options *options,
 struct refresh_refused {
 	struct err entries, policy;
 };
-// refresh_run.c: resolves the names of `r` for the entries and for the policy, as `where` selects,
+// Resolves the names of `r` for the entries and for the policy, as `where` selects,
 // and notes the answers. A failure of the entries does not delay the policy, and vice versa. If
 // *refused has a refusal of the policy already, it is kept, and the policy is not resolved. An
 // error concerns only the note: `weir status` then shows older answers.

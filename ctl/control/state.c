@@ -8,9 +8,12 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "ctl/base/err.h"
 #include "ctl/base/file.h"
+#include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/sum.h"
+#include "ctl/datapath/bpffs.h"
 
 #define FILE_MAX (256u << 20)
 #define HEAD     "weir-state "
@@ -246,4 +249,27 @@ int state_get_backend(const struct json *row, char ret_service[LB_NAME], struct 
 	if (!strcmp(address, HERE))
 		return 0;
 	return addr_parse(address, strlen(address), ret_addr, NULL) ? -EBADMSG : 0;
+}
+
+// ---- the folder ---------------------------------------------------------------------------------
+
+// The folder is made with the first change that is saved.
+static int try_folders(const char *instance)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_STATE_FOLDER, instance);
+	int code = file_try_write(folder);
+
+	if (code == -ENOENT)
+		code = file_try_write(WEIR_STATE_FOLDER);
+	return code == -ENOENT ? 0 : code;
+}
+
+bool state_folder_works(const char *instance, char *text, size_t size)
+{
+	int code = try_folders(instance);
+
+	if (code)
+		snprintf(text, size, "'%s/%s' cannot be written: %s; nothing is saved",
+			 WEIR_STATE_FOLDER, instance, err_why(code));
+	return !code;
 }

@@ -47,6 +47,10 @@ void state_note(const char *path, struct json_writer *file);
 // Keeps a damaged file as PATH.damaged, instead of an earlier one.
 int state_set_aside(const char *path, struct err *err);
 
+// Whether what an instance has to remember can be written now. False: a sentence with the cause is
+// in text.
+bool state_folder_works(const char *instance, char *text, size_t size);
+
 // The backend that a row is about: "service", "address" ("here": family 0) and "port".
 void state_add_backend(struct json_writer *file, const char *service, const struct addr *addr,
 		       uint16_t port);

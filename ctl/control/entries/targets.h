@@ -67,7 +67,7 @@ void targets_record(const struct targets *t, const struct intent *intent, struct
 void targets_unrecord(const struct targets *t, const struct intent *intent, struct store *b,
 		      size_t *ret_removed);
 
-// targets_geo.c: reads the countries of n targets, for targets_resolve.
+// Reads the countries of n targets, for targets_resolve.
 int targets_find_ranges(struct targets *const *list, size_t n, struct err *err);
 int targets_check_ranges(const struct targets *t, struct err *err);
 void targets_free_ranges(struct targets *t);

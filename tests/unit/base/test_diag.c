@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/base/diag.c and diag_nearest.c; drawings are compared whole.
+// Unit tests of ctl/base/diag.c; drawings are compared whole.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>
