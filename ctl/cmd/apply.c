@@ -9,7 +9,6 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/applying.h"
-#include "ctl/cmd/attaching.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/service_show.h"
@@ -17,8 +16,6 @@
 #include "ctl/control/active.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
-#include "ctl/datapath/instance.h"
-#include "ctl/datapath/lock.h"
 #include "ctl/net/fetch_url.h"
 
 #define STALE_TRIES 20
@@ -425,26 +422,6 @@ static int run_apply(struct context *ctx, const struct args *args, struct err *e
 	return do_apply(ctx, &r, err);
 }
 
-// For `weir restore`. How an interface was to be attached is not known any more: a generic one
-// stays generic.
-static void remember_tried(const struct context *ctx, const struct apply_result *r)
-{
-	CLEANUP_INSTANCE struct instance *i = NULL;
-	CLEANUP_FD int lock = -1;
-	struct iface iface;
-	uint32_t number;
-
-	if (!r->tried.n || lock_take(ctx->instance, ctx->line, &lock, NULL) ||
-	    instance_open(ctx->instance, &i, NULL))
-		return;
-	vec_each (&r->tried, name)
-		if (!instance_find_iface(i, *name, &number, NULL) && number &&
-		    !instance_iface(i, number, &iface, NULL))
-			attaching_remember(ctx->instance, *name,
-					   iface.mode == IFACE_GENERIC ? ATTACH_GENERIC
-								       : ATTACH_AUTO);
-}
-
 static int run_confirm(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
@@ -454,9 +431,11 @@ static int run_confirm(struct context *ctx, const struct args *args, struct err 
 		return code;
 	if ((code = bpffs_ready(err)))
 		return code;
-	if ((code = apply_confirm(ctx->instance, ctx->line, &result, err)))
+	code = apply_confirm(ctx->instance, ctx->line, &result, err);
+	vec_each (&result.warnings, warning)
+		log_warning("%s", *warning);
+	if (code)
 		return code;
-	remember_tried(ctx, &result);
 	report_end(ctx, true, &result);
 	return 0;
 }

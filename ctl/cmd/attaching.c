@@ -123,15 +123,13 @@ static void warn_egress(struct context *ctx, const char *ifname)
 			log_warning("%s (%s)", one->text, one->mend);
 }
 
-void attaching_remember(const char *instance, const char *ifname, enum attach_mode mode)
+// For `weir restore`.
+static void remember(const char *instance, const char *ifname, enum attach_mode mode)
 {
-	struct err why = {0};
-	err_full_text full;
+	CLEANUP_FREE char *warning = attachments_remember(instance, ifname, mode);
 
-	if (attachments_put(instance, ifname, mode, &why))
-		log_warning("%s: '%s' is not attached again at boot", why.text, ifname);
-	else if (why.text[0])
-		log_warning("%s", err_full(&why, full));
+	if (warning)
+		log_warning("%s", warning);
 }
 
 int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
@@ -150,7 +148,7 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 	if (result.changed)
 		vec_push(&a->fresh, result.number);
 	if (!b->trial)
-		attaching_remember(ctx->instance, ifname, mode);
+		remember(ctx->instance, ifname, mode);
 	report(ctx, b, ifname, &result);
 	if (result.changed) {
 		warn_bridge(ifname);
@@ -162,19 +160,33 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 	return 0;
 }
 
-void attaching_take_back(struct bringup *b, const struct attaching *a)
+static void take_back(const struct instance *i, uint32_t number)
 {
 	struct err err = {0};
 	struct iface iface;
-	bool there, removed;
+	err_full_text full;
+	bool there;
+
+	if (instance_iface(i, number, &iface, &err) ||
+	    attachments_take(i->name, iface.name, &err)) {
+		log_error("%s", err.text);
+		return;
+	}
+	if (err.text[0]) // the list was damaged
+		log_warning("%s", err_full(&err, full));
+	if (attach_remove(i, number, &there, &err))
+		log_error("%s", err.text);
+	else
+		log_notice("detached from '%s'", iface.name);
+}
+
+void attaching_take_back(struct bringup *b, const struct attaching *a)
+{
+	struct err err = {0};
+	bool removed;
 
 	vec_each (&a->fresh, number)
-		if (instance_iface(b->instance, *number, &iface, &err) ||
-		    attachments_take(b->instance->name, iface.name, &err) ||
-		    attach_remove(b->instance, *number, &there, &err))
-			log_error("%s", err.text);
-		else
-			log_notice("detached from '%s'", iface.name);
+		take_back(b->instance, *number);
 	if (b->trial && bringup_end_try(b, &err))
 		log_error("%s", err.text);
 	// It was made for this command, or an expired trial has left it without an interface.

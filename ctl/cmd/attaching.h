@@ -17,8 +17,6 @@ int attaching_mode(const char *text, enum attach_mode *ret, struct err *err);
 // that cuts off the operator's login.
 int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
 		  bool force, struct attaching *a, struct err *err);
-// Notes for `weir restore` that an interface is attached, or warns. The caller holds the lock.
-void attaching_remember(const char *instance, const char *ifname, enum attach_mode mode);
 // Attaches all interfaces of -i, or none if one fails. Takes --mode and --force from args.
 int attaching_do(struct context *ctx, const struct args *args, struct attaching *ret,
 		 struct err *err);

@@ -46,8 +46,8 @@ int apply_same(struct candidate *c, const struct apply_options *options, struct 
 	       struct apply_result *ret, struct err *err);
 
 // Makes a running trial permanent: the revision becomes the accepted one, and interfaces that only
-// the previous policy named are detached. Sets revision and left of *ret, or tried for a trial of
-// interfaces only; the caller frees it.
+// the previous policy named are detached. Sets revision and left of *ret, or, for a trial of
+// interfaces only, tried and warnings: they are noted for `weir restore`. The caller frees it.
 int apply_confirm(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err);
 // Ends a trial and returns to the previous policy. Interfaces that the trial attached are detached,

@@ -54,7 +54,7 @@ struct apply_result {
 	struct ifnames tried;             // interfaces of a trial without a policy, which has ended
 	struct ifnames entries_only;      // attached interfaces on which the policy does not apply
 	VEC(char *) absent;               // optional interfaces and patterns without a device
-	VEC(char *) warnings;             // of the guard
+	VEC(char *) warnings;             // of the guard; what `weir restore` does not know
 	struct generation_cost cost;
 	// the switch is done, but an interface could not be attached or detached
 	bool attach_failed;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "ctl/control/apply.h"
+#include "ctl/control/attachments.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/devices.h"
 #include "ctl/control/lb_apply.h"
@@ -99,6 +100,26 @@ static int end_expired(struct trial *t, const struct ifnames *tried, struct err 
 	return code;
 }
 
+// For `weir restore`. How an interface was to be attached is not known any more: a generic one
+// stays generic.
+static void remember_tried(const struct instance *i, struct apply_result *ret)
+{
+	struct iface iface;
+	uint32_t number;
+
+	vec_each (&ret->tried, name) {
+		char *warning;
+
+		if (instance_find_iface(i, *name, &number, NULL) || !number ||
+		    instance_iface(i, number, &iface, NULL))
+			continue;
+		warning = attachments_remember(
+			i->name, *name, iface.mode == IFACE_GENERIC ? ATTACH_GENERIC : ATTACH_AUTO);
+		if (warning)
+			vec_push(&ret->warnings, warning);
+	}
+}
+
 int apply_confirm(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err)
 {
@@ -114,6 +135,7 @@ int apply_confirm(const char *instance, const char *command, struct apply_result
 		return end_expired(&t, &ret->tried, err);
 	if ((code = commit_confirm(i, err)))
 		return code;
+	remember_tried(i, ret);
 	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
 	if ((code = revisions_recover(instance, ret->revision, err)))
 		return code;

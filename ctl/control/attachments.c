@@ -131,6 +131,16 @@ int attachments_put(const char *instance, const char *name, enum attach_mode mod
 	return write_file(instance, &a, err);
 }
 
+char *attachments_remember(const char *instance, const char *name, enum attach_mode mode)
+{
+	struct err why = {0};
+	err_full_text full;
+
+	if (attachments_put(instance, name, mode, &why))
+		return mem_printf("%s: '%s' is not attached again at boot", why.text, name);
+	return why.text[0] ? mem_strdup(err_full(&why, full)) : NULL;
+}
+
 int attachments_take(const char *instance, const char *name, struct err *err)
 {
 	CLEANUP_ATTACHMENTS struct attachments a;

@@ -26,5 +26,8 @@ void attachments_free(struct attachments *a);
 // Adds an interface, or changes its mode. The caller holds the lock. 0 or -errno with err set. A
 // damaged file is kept as interfaces.damaged, and another one begun: 0, with err set.
 int attachments_put(const char *instance, const char *name, enum attach_mode mode, struct err *err);
+// The same for a command that has attached it. What its user should know, which the caller frees;
+// NULL: nothing.
+char *attachments_remember(const char *instance, const char *name, enum attach_mode mode);
 // Removes an interface; name NULL: all. No error when it is not there. Otherwise as before.
 int attachments_take(const char *instance, const char *name, struct err *err);

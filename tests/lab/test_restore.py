@@ -173,3 +173,18 @@ def test_a_list_of_an_earlier_version(weir):
     path.write_text(sealed("gone0 auto\n"))
     weir("attach", "near0")
     assert read_rows(path, "interface") == [{"name": "gone0", "mode": "auto"}, {"name": "near0", "mode": "auto"}]
+
+
+def test_a_confirm_needs_the_lock_once(weir):
+    """What it notes for restore is written under the same lock: no other command comes in between."""
+    weir("attach", "near0", "--confirm=60s")
+    run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=flock:error=ENOLCK:when=2+", *weir.argv("confirm")])
+    assert read_rows(weir.state / "interfaces", "interface") == [{"name": "near0", "mode": "auto"}]
+
+
+def test_a_confirm_tells_that_restore_does_not_know(weir):
+    weir("attach", "near0", "--confirm=60s")
+    weir.state.mkdir(exist_ok=True)
+    (weir.state / "interfaces").write_text(sealed("weir-state 2\n"))
+    said = weir("confirm").stderr
+    assert "was written by a newer version" in said and "'near0' is not attached again at boot" in said
