@@ -20,6 +20,7 @@
 #include "ctl/base/time.h"
 #include "ctl/control/apply.h"
 #include "ctl/control/entries/store.h"
+#include "ctl/control/entries/upkeep.h"
 #include "ctl/control/lb_due.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/pool.h"
@@ -283,20 +284,6 @@ static int do_services(void *part, struct err *err)
 
 // ---- entries ------------------------------------------------------------------------------------
 
-static int remove_entries(struct housekeeping *h, const struct store_expiry *e, struct err *err)
-{
-	CLEANUP_STORE struct store *b = NULL;
-	CLEANUP(overlay_plan_free) struct overlay_plan plan = {0};
-	int code = store_open(h->agent->instance, h->agent->command, &b, err);
-
-	if (code)
-		return code;
-	b->hurry = true; // a snapshot of a million entries takes a second
-	if ((code = store_load_expired(b, e->first, ENTRIES_SLOTS, err)))
-		return code;
-	return store_commit(b, false, &plan, err);
-}
-
 // Removals of entries within a second are joined. Entries that expire while the store is read are
 // removed at the next look.
 static uint64_t entries_in(const struct store_expiry *e, uint64_t took_ms)
@@ -326,7 +313,8 @@ static int do_entries(void *part, struct err *err)
 		agent_task_in(&h->entries, entries_in(&e, agent_now_ms() - began));
 		return 0;
 	}
-	if ((code = remove_entries(h, &e, err)))
+	if ((code = entries_expire(h->agent->instance, h->agent->command, e.first, ENTRIES_SLOTS,
+				   err)))
 		return code;
 	took = agent_now_ms() - began;
 	agent_task_in(&h->entries,

@@ -15,6 +15,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/time.h"
 #include "ctl/control/entries/store.h"
+#include "ctl/control/entries/upkeep.h"
 #include "ctl/control/fitness.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/recover.h"
@@ -164,34 +165,6 @@ void bringup_close(struct bringup *b)
 	b->lock = -1;
 }
 
-// The store owns its instance and lock; here it only borrows them.
-static int restore_entries(struct store *store, size_t *ret, struct err *err)
-{
-	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	bool any;
-	int code = store_restore(store, ret, &any, err);
-
-	if (code || !any)
-		return code;
-	return store_commit(store, true, &plan, err);
-}
-
-static int restore_overlay(struct bringup *b, struct err *err)
-{
-	struct store *store = NULL;
-	int code = store_open_with(b->instance, -1, &store, err);
-
-	if (code) {
-		b->instance = NULL; // freed with the store
-		return code;
-	}
-	code = restore_entries(store, &b->restored, err);
-	b->damaged = store->damaged;
-	store->instance = NULL;
-	store_free(store);
-	return code;
-}
-
 // Restores policy and overlay from the state folder. An accepted policy that cannot be restored
 // does not block a new one.
 static int restore_state(struct bringup *b, struct restore *r, const char *name, bool new_policy,
@@ -206,7 +179,7 @@ static int restore_state(struct bringup *b, struct restore *r, const char *name,
 	err_clear(err);
 	if (b->revision[0])
 		b->cost = r->candidate->cost;
-	if ((code = restore_overlay(b, err)))
+	if ((code = entries_restore(b->instance, &b->restored, &b->damaged, err)))
 		err_hint(err, "move '%s/%s/overlay' away to begin without it", WEIR_STATE_FOLDER,
 			 name);
 	return code;

@@ -9,7 +9,7 @@
 
 #include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
-#include "ctl/control/entries/store.h"
+#include "ctl/control/entries/upkeep.h"
 #include "ctl/control/refresh.h"
 #include "ctl/net/geo_db.h"
 
@@ -151,41 +151,42 @@ static void add_addresses(const struct refresh_wish *wish, struct wish_prefixes 
 		vec_push(prefixes, wish->ranges->prefixes.at[p]);
 }
 
-// Loads the records of the names, and all references to the addresses of their answers: an entry
-// lives as long as its last reference.
-static int load(struct store *store, const struct wishes *wishes, struct err *err)
-{
-	CLEANUP_VEC struct wish_prefixes prefixes = {0};
-	CLEANUP_VEC VEC(uint64_t) who = {0};
-	int code;
+struct following {
+	const struct wishes *wishes;
+	const struct guard *guard;
+};
 
-	vec_each (wishes, wish) {
-		vec_push(&who, journal_who("", wish->name->name));
-		add_addresses(wish, &prefixes);
-	}
-	if ((code = store_load_who(store, who.at, who.n, err)))
-		return code;
-	return store_load(store, prefixes.at, prefixes.n, err);
+static size_t edit(void *ctx, struct records *r, uint64_t now_s)
+{
+	const struct following *f = ctx;
+
+	return refresh_follow(r, f->wishes->at, f->wishes->n, f->guard, now_s);
 }
 
+// Changes the records of the names, and all references to the addresses of their answers: an entry
+// lives as long as its last reference.
 static int change(const char *instance, const char *command, const struct wishes *wishes,
 		  const struct guard *guard, size_t *ret_changed, struct err *err)
 {
-	CLEANUP_STORE struct store *store = NULL;
-	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	size_t changed;
-	int code = store_open(instance, command, &store, err);
+	CLEANUP_VEC struct wish_prefixes prefixes = {0};
+	CLEANUP_VEC VEC(const char *) names = {0};
+	struct following following = {wishes, guard};
+	struct entries_edit all = {
+		.instance = instance,
+		.command = command,
+		.edit = edit,
+		.ctx = &following,
+	};
 
-	if (code)
-		return code;
-	if ((code = load(store, wishes, err)))
-		return code;
-	changed = refresh_follow(&store->records, wishes->at, wishes->n, guard,
-				 store->clock.wall_ms / 1000);
-	if (changed && (code = store_commit(store, false, &plan, err)))
-		return code;
-	*ret_changed = changed;
-	return 0;
+	vec_each (wishes, wish) {
+		vec_push(&names, wish->name->name);
+		add_addresses(wish, &prefixes);
+	}
+	all.names = names.at;
+	all.names_n = names.n;
+	all.prefixes = prefixes.at;
+	all.prefixes_n = prefixes.n;
+	return entries_edit(&all, ret_changed, err);
 }
 
 static int follow(const char *instance, const char *command, struct refresh_guard *guard,

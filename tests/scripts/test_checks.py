@@ -55,11 +55,13 @@ def test_an_include_that_its_room_may_not_have(check):
         "ctl/base/c.c": '#include "ctl/base/c.h"\n#include "ctl/net/link.h"\nint n = strtol(s, NULL, 0);\n',
         "ctl/agent/e.c": "e = loop_event(b, 1, 0, f, NULL);\ne = event_new(b, 1, 0, f, NULL);\nevent_free(e);\n",
         "ctl/net/loop.c": "event_assign(e, b, 1, 0, f, NULL);\n",
+        "ctl/control/entries/store.c": '#include "ctl/control/entries/store_parts.h"\n#include "ctl/control/apply.h"\n',
+        "ctl/control/f.c": '#include "ctl/control/entries/store.h"\n#include "ctl/control/entries/store_parts.h"\n',
         "ctl/policy/d.c": '#include <libmnl/libmnl.h>\n#include "../base/c.h"\n',
     }
     assert [line.split(" ", 1)[0] for line in check("layers", tree)] == [
         "common/a.h:1:", "xdp/b.bpf.h:1:", "ctl/agent/e.c:2:", "ctl/agent/e.c:3:", "ctl/base/c.c:2:", "ctl/base/c.c:3:",
-        "ctl/policy/d.c:1:", "ctl/policy/d.c:2:"]
+        "ctl/control/entries/store.c:2:", "ctl/control/f.c:2:", "ctl/policy/d.c:1:", "ctl/policy/d.c:2:"]
 
 
 def test_a_long_function_and_a_file_without_licence(check):

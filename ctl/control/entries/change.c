@@ -10,6 +10,7 @@
 #include "ctl/control/devices.h"
 #include "ctl/control/entries/change_remove.h"
 #include "ctl/control/entries/records_group.h"
+#include "ctl/control/entries/store_parts.h"
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/recover.h"
 #include "ctl/datapath/bpffs.h"

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/control/entries/store_parts.h"
+
 // A prefix that was meant, and whether we had a claim on it.
 struct meant {
 	struct prefix prefix;

@@ -289,19 +289,28 @@ static struct store *store_new(const char *name, bool to_write)
 	return b;
 }
 
+static int open_with(struct store *b, struct instance *instance, struct err *err)
+{
+	int code = overlay_tidy(instance, err);
+
+	b->instance = instance;
+	if (code)
+		return code;
+	if ((code = recover_file(instance, b->path, err)))
+		return code;
+	return store_begin(b, err);
+}
+
 int store_open_with(struct instance *instance, int lock, struct store **ret, struct err *err)
 {
 	CLEANUP_STORE struct store *b = store_new(instance->name, true);
-	int code;
+	int code = open_with(b, instance, err);
 
-	b->instance = instance;
+	if (code) {
+		b->instance = NULL; // the caller's
+		return code;
+	}
 	b->lock = lock;
-	if ((code = overlay_tidy(b->instance, err)))
-		return code;
-	if ((code = recover_file(b->instance, b->path, err)))
-		return code;
-	if ((code = store_begin(b, err)))
-		return code;
 	*ret = TAKE_PTR(b);
 	return 0;
 }
@@ -322,7 +331,11 @@ int store_open(const char *name, const char *command, struct store **ret, struct
 	if ((code = devices_sync(instance, &devices, err)))
 		return code;
 	macs_write(instance, &devices, NULL); // a failure does not refuse a block
-	return store_open_with(TAKE_PTR(instance), TAKE_FD(lock), ret, err);
+	if ((code = store_open_with(instance, lock, ret, err)))
+		return code;
+	instance = NULL;
+	lock = -1;
+	return 0;
 }
 
 int store_begin_reading(struct store *b, struct err *err)

@@ -100,35 +100,18 @@ struct store {
 	struct store_snapshot *snapshot; // of store_read
 };
 
-// Opens instance and store for changes, under the lock. Commands that wait for the lock print
-// `command`. No record is loaded, unless all have to be compared.
-int store_open(const char *name, const char *command, struct store **ret, struct err *err);
-// Opens the store of an instance that the caller has opened under the lock. The store takes over
-// both.
-int store_open_with(struct instance *instance, int lock, struct store **ret, struct err *err);
-// For entries.h: reads all references at one moment, under the shared lock, which is released at
+// For listing.h: reads all references at one moment, under the shared lock, which is released at
 // once. Owners are read from the journal later; others do not change them, since they append to the
 // journal or replace it. A million references take 32 MB.
 int store_read(const char *name, struct store **ret, struct err *err);
 // For questions about few prefixes: loads nothing, and only store_load_covering may be called. Each
 // call holds the shared lock while it reads, and forgets what was loaded before.
 int store_peek(const char *name, struct store **ret, struct err *err);
+// Loads the records of the prefixes and of all prefixes that contain them.
+int store_load_covering(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
 void store_free(struct store *b);
 #define CLEANUP_STORE CLEANUP(store_cleanup)
 void store_cleanup(struct store **b);
-
-// Loads records of an open store, of all kinds and owners. Records that are loaded already keep the
-// caller's changes. 0 or -errno with err set.
-int store_load(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
-// Loads the records of the prefixes and of all prefixes that contain them.
-int store_load_covering(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
-// Loads the records of the prefixes that these lists and names refer to (journal_who), in any
-// origin.
-int store_load_who(struct store *b, const uint64_t *who, size_t n, struct err *err);
-int store_load_all(struct store *b, struct err *err);
-// Loads the prefixes of expired references among n slots of the index. A commit removes these
-// references.
-int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *err);
 
 // Expiry of all references.
 struct store_expiry {
@@ -140,45 +123,10 @@ struct store_expiry {
 // Reads the whole index under the shared lock: a million references take some milliseconds.
 int store_expiry(const char *name, struct store_expiry *ret, struct err *err);
 
-// store_draft.c: prepares a large change without the lock. A draft has the records of this moment;
-// the caller loads and changes them as in an open store. store_adopt gives the differences to an
-// open store that has nothing loaded. So under the lock a change costs only its differences. 0 or
-// -errno with err set; it fails also if all records have to be compared with the maps, which needs
-// the lock.
-int store_draft(const char *name, struct store **ret, struct err *err);
-// Removes from the draft all records of prefixes that do not differ.
-void store_reduce(struct store *draft);
-// Returns false, with nothing loaded, if others have changed records that the draft concerns. In
-// either case the draft is only to be freed.
-bool store_adopt(struct store *b, struct store *draft);
-
-// Decides about the groups that the loaded records concern. store_commit does so, too; callers that
-// look at the records before the commit call this function.
-int store_regroup(struct store *b, struct err *err);
-// Makes the records effective. `fleeting_ok`: continue if the state folder cannot be written, and
-// set b->unsaved. Returns 0; or -errno with err set, and packets, maps and file are as before.
-// Without a difference nothing is done. After the commit the records are only for reading.
-int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err);
-// Releases the lock for other commands. Afterwards the store is only for reading.
-void store_unlock(struct store *b);
-// Separates changes that become one commit. The next change loads what it needs, with the changes
-// so far, and does not cost more because of them. store_gather ends this: the records are then the
-// records of all changes, as store_commit needs them. store_commit calls it, too.
-void store_next(struct store *b);
-int store_gather(struct store *b, struct err *err);
-// Begins the next change of an open store, under the same lock: forgets what is loaded and changed,
-// and reads the clocks. Many commands can thus be applied one after the other, each with a commit
-// of its own that succeeds or fails as a whole.
-int store_begin(struct store *b, struct err *err);
-
 // Before an instance is removed: completes or discards what a killed command has left in the state
 // folder, writes a snapshot of the journal, and leaves no index. A snapshot that cannot be written
 // is no failure: the journal has the same content. The caller holds the lock.
 int store_part(const struct instance *i, struct err *err);
-
-// Loads the records in the file of a removed instance for a fresh one, without expired and fleeting
-// records. *ret_n references; *ret_any: the file exists, so the caller commits.
-int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err);
 
 // Counts the references in the file of an instance without maps; no file: 0. Returns 0; -EBADMSG if
 // the file is damaged, or another -errno.

@@ -1,8 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Declares what the files of the store share: loading, groups, expiry and differences.
+// Declares what only this room uses: opening, loading, drafts, commits, and what the files of the
+// store share.
 #pragma once
 
 #include "ctl/control/entries/store.h"
+
+// Opens instance and store for changes, under the lock. Commands that wait for the lock print
+// `command`. No record is loaded, unless all have to be compared.
+int store_open(const char *name, const char *command, struct store **ret, struct err *err);
+// Opens the store of an instance that the caller has opened under the lock. The store takes over
+// both, unless it fails.
+int store_open_with(struct instance *instance, int lock, struct store **ret, struct err *err);
+// Loads records of an open store, of all kinds and owners. Records that are loaded already keep the
+// caller's changes. 0 or -errno with err set.
+int store_load(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
+// Loads the records of the prefixes that these lists and names refer to (journal_who), in any
+// origin.
+int store_load_who(struct store *b, const uint64_t *who, size_t n, struct err *err);
+int store_load_all(struct store *b, struct err *err);
+// Loads the prefixes of expired references among n slots of the index. A commit removes these
+// references.
+int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *err);
+
+// store_draft.c: prepares a large change without the lock. A draft has the records of this moment;
+// the caller loads and changes them as in an open store. store_adopt gives the differences to an
+// open store that has nothing loaded. So under the lock a change costs only its differences. 0 or
+// -errno with err set; it fails also if all records have to be compared with the maps, which needs
+// the lock.
+int store_draft(const char *name, struct store **ret, struct err *err);
+// Removes from the draft all records of prefixes that do not differ.
+void store_reduce(struct store *draft);
+// Returns false, with nothing loaded, if others have changed records that the draft concerns. In
+// either case the draft is only to be freed.
+bool store_adopt(struct store *b, struct store *draft);
+
+// Decides about the groups that the loaded records concern. store_commit does so, too; callers that
+// look at the records before the commit call this function.
+int store_regroup(struct store *b, struct err *err);
+// Makes the records effective. `fleeting_ok`: continue if the state folder cannot be written, and
+// set b->unsaved. Returns 0; or -errno with err set, and packets, maps and file are as before.
+// Without a difference nothing is done. After the commit the records are only for reading.
+int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err);
+// Releases the lock for other commands. Afterwards the store is only for reading.
+void store_unlock(struct store *b);
+// Separates changes that become one commit. The next change loads what it needs, with the changes
+// so far, and does not cost more because of them. store_gather ends this: the records are then the
+// records of all changes, as store_commit needs them. store_commit calls it, too.
+void store_next(struct store *b);
+int store_gather(struct store *b, struct err *err);
+// Begins the next change of an open store, under the same lock: forgets what is loaded and changed,
+// and reads the clocks. Many commands can thus be applied one after the other, each with a commit
+// of its own that succeeds or fails as a whole.
+int store_begin(struct store *b, struct err *err);
+
+// Loads the records in the file of a removed instance for a fresh one, without expired and fleeting
+// records. *ret_n references; *ret_any: the file exists, so the caller commits.
+int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err);
 
 // Forgets everything that was loaded.
 void store_forget_loaded(struct store *b);

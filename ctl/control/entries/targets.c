@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/control/entries/store_parts.h"
+
 unsigned kinds_of(bool allow, bool from, bool to)
 {
 	return (from ? 1u << (allow ? OVERLAY_ALLOW_FROM : OVERLAY_BLOCK_FROM) : 0) |

@@ -227,6 +227,11 @@ static void fake_free(struct instance *i)
 	free(i);
 }
 
+static void fake_cleanup(struct instance **i)
+{
+	fake_free(*i);
+}
+
 static bool fake_exist(const char *name)
 {
 	return true;
@@ -263,6 +268,7 @@ static int fake_macs(const struct instance *i, const struct devices *devices, st
 #define instance_clock      fake_clock
 #define instance_open       fake_open
 #define instance_free       fake_free
+#define instance_cleanup    fake_cleanup
 #define overlay_read        fake_read
 #define overlay_read_one    fake_read_one
 #define overlay_read_many   fake_read_many
