@@ -218,7 +218,7 @@ static void expect_hit(struct history *h, const struct wants *others,
 			return;
 		}
 	if (!find(others, &counts))
-		test_fail(h->test, __FILE__, __LINE__, "step %zu: an entry in force is not read",
+		test_fail(h->test, __FILE__, __LINE__, "step %zu: an active entry is not read",
 			  h->step);
 }
 
@@ -279,7 +279,7 @@ static void check_environment(struct history *h, const struct wants *w, const st
 	vec_free(&h->before);
 }
 
-// The entries that can be read are those in effect. Expired ones may have been removed.
+// The entries that can be read are the active ones. Expired ones may have been removed.
 static void check_rows(struct history *h)
 {
 	struct overlay_entries entries = {0};

@@ -30,7 +30,7 @@ QUESTION = ("explain", "udp", "from", SOURCE4, "to", Pair.near4, "port", 10)
 
 
 class Policy(Scenario):
-    """In force: the old policy and a block."""
+    """Active: the old policy and a block."""
 
     after = "new"
 
@@ -93,7 +93,7 @@ class Policy(Scenario):
         self.weir("attach", "near0", "--max-entries", "64")
         wanted = self.accepted(state)
         self.state = self.packets()
-        assert self.state == wanted, "the restored state was never in force"
+        assert self.state == wanted, "the restored state was never active"
         assert self.weir("show").stdout == POLICIES[wanted]
         assert not list(self.weir.state.rglob("*.new"))
 
@@ -179,7 +179,7 @@ class Rollback(Apply):
         self.argv = ("rollback",)
 
     def before(self):
-        if EVERYTHING:  # the revision before the one in force is the new one
+        if EVERYTHING:  # the revision before the active one is the new one
             self.weir("apply", self.paths["new"])
         super().before()
 

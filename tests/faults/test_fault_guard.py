@@ -79,7 +79,7 @@ def test_a_login_that_cannot_be_looked_for(pair, on, tmp_path):
 
 @pytest.fixture(name="elsewhere")
 def policy_that_waits(pair, weir, tmp_path):
-    """In force on v1 and on any new interface of that name: no packet passes there."""
+    """Active on v1 and on any new interface of that name: no packet passes there."""
     pair.link("add", "v1", "type", "veth", "peer", "v2")
     weir("attach", "v1", "--max-entries", "64")
     policy = tmp_path / "lab.weir"

@@ -136,7 +136,7 @@ class Pool(Scenario):
         assert not list(self.weir.bpffs.parent.glob(f"{self.weir.name}*")), "objects in bpffs are left"
         self.weir("attach", "near0", "--max-entries", "64")
         self.learn()
-        assert self.whole() in states, "the restored state was never in force"
+        assert self.whole() in states, "the restored state was never active"
         assert not list(self.weir.state.rglob("*.new"))
 
     def start_again(self, state):

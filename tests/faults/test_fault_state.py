@@ -147,7 +147,7 @@ def test_read_only(pair, weir, tmp_path):
 
 
 def test_confirm_on_a_disk_that_became_read_only(pair, weir, tmp_path):
-    """The trial has expired, the policy is in force; its record is updated as soon as it can be written."""
+    """The trial has expired, the policy is active; its record is updated as soon as it can be written."""
     apply = Policies(weir, tmp_path)
     with small_disk(weir, "1m"):
         weir("attach", "near0")
@@ -262,7 +262,7 @@ def test_damaged_files(pair, weir, saved, tmp_path):
 
 
 def test_damage_while_it_runs(pair, weir, tmp_path):
-    """The kernel is authoritative: the policy in force stays, and commands that only read continue to work."""
+    """The kernel is authoritative: the active policy stays, and commands that only read continue to work."""
     apply = Policies(weir, tmp_path)
     weir("attach", "near0", "--max-entries", "64")
     apply(NINE)

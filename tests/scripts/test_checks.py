@@ -262,7 +262,7 @@ def test_files_in_reading_order(listed):
 def test_words_of_another_language(check):
     tree = {
         "README.md": "What stands here is\nnone of it.\n",
-        "docs/weir.8.scd": "The policy goes on.\n",
+        "docs/weir.8.scd": "The policy goes on.\nIt is in effect.\n",
         "ctl/base/a.c": '/* Set by\n * hand. */\nconst char *a = "nobody", *b = "one word "\n\t"too many";\n',
         "xdp/a.bpf.h": "// The bytes behind the header.\n",
         "policies/a.weir": "# a.weir: blocked for ever.\n",
@@ -271,7 +271,8 @@ def test_words_of_another_language(check):
     }
     found = [line.rsplit(": ", 1)[0] for line in check("words", tree)]
     assert found == [
-        "README.md:1: 'stands'", "README.md:1: 'is none'", "docs/weir.8.scd:1: 'goes on'", "xdp/a.bpf.h:1: 'behind'",
+        "README.md:1: 'stands'", "README.md:1: 'is none'", "docs/weir.8.scd:1: 'goes on'",
+        "docs/weir.8.scd:2: 'in effect'", "xdp/a.bpf.h:1: 'behind'",
         "ctl/base/a.c:1: 'by hand'", "ctl/base/a.c:3: 'nobody'", "ctl/base/a.c:3: 'one word too many'",
         "policies/a.weir:1: 'for ever'", "scripts/a:1: 'behind'", "tests/lab/test_a.py:1: 'Says so'"]
 

@@ -9,7 +9,7 @@ static const char *const names[SERVICES] = {"a", "b", "c", "d"};
 
 struct history {
 	uint64_t random, now, wall_s;
-	struct lb_state *b; // in force
+	struct lb_state *b; // the active one
 	uint8_t mode[SERVICES];
 	size_t plans, kept, forgotten, back, forced, settled, changed, empty;
 };
