@@ -12,7 +12,7 @@
 int rules_load(const struct instance *i, bool addresses, struct candidate **ret, struct err *err);
 // Sets "quick_rules" and prints a line about the quick rules in front of a generation.
 void rules_quick_show(struct out *o, const char *instance, const struct generation_about *about);
-// Their alarms: rules that should have ended, and a file that does not have the rules in force.
+// Their alarms: rules that should have ended, and a file that does not have the active rules.
 void rules_quick_alarms(const char *instance, const struct generation_about *about, bool trial,
 			void (*add)(void *ctx, const char *fmt, ...), void *ctx);
 // Prints the table "rules": location, rule, packets, bytes. Without an active policy it prints

@@ -179,7 +179,7 @@ int quick_read_version(const char *instance, uint64_t version, struct quick_rule
 	if ((code = read_file(instance, &f, err)))
 		return code;
 	if (!(list = find(&f, version))) {
-		err_stated(err, ENODATA, "'%s/%s/rules' does not have the quick rules in force",
+		err_stated(err, ENODATA, "'%s/%s/rules' does not have the active quick rules",
 			   WEIR_STATE_FOLDER, instance);
 		err_hint(err, "weir apply --again --force continues with the rules that it has");
 		return -ENODATA;

@@ -3,7 +3,7 @@
 //
 // /var/lib/weir/NAME/rules has the list of the latest change and the list before it, each with a
 // version. It is written before the switch. A generation names the version that it was made with,
-// so after a kill the kernel decides which list is in force. No id is used twice.
+// so after a kill the kernel decides which list is active. No id is used twice.
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct quick_rules {
 	struct quick_rule *at; // in the order in which they are evaluated
 	size_t n, cap;
 	uint64_t version;      // of these rules; 0: there never was a rule
-	uint64_t base, newest; // when they were read: of the generation in force, of the file
+	uint64_t base, newest; // when they were read: of the active generation, of the file
 	uint64_t next;         // id of the next rule
 	bool changed;          // not written yet
 };
@@ -45,7 +45,7 @@ void quick_set_id(struct quick_rule *rule, uint64_t id);
 // -errno with err set.
 int quick_read_version(const char *instance, uint64_t version, struct quick_rules *ret,
 		       struct err *err);
-// The rules in force; of an instance that does not exist, or whose version the file does not have,
+// The active rules; of an instance that does not exist, or whose version the file does not have,
 // those of the latest change. 0 or -errno with err set.
 int quick_read(const char *instance, struct quick_rules *ret, struct err *err);
 // For candidates: the array has one for each rule and points into q. The caller frees it.
@@ -61,8 +61,8 @@ uint64_t quick_next_end(const struct quick_rules *q);
 // Under the lock, before a switch: refuses rules that were read before another command changed them
 // (-ESTALE). 0 or -errno with err set.
 int quick_check(const struct instance *i, const struct quick_rules *q, struct err *err);
-// Writes changed rules beside those in force, before the switch. 0 or -errno with err set.
+// Writes changed rules beside the active ones, before the switch. 0 or -errno with err set.
 int quick_stage(const struct instance *i, const struct quick_rules *q, struct err *err);
-// Removes a list that no switch has put in force. The caller holds the lock. 0 or -errno with err
+// Removes a list that no switch has activated. The caller holds the lock. 0 or -errno with err
 // set.
 int quick_settle(const struct instance *i, struct err *err);

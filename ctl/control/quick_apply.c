@@ -106,7 +106,7 @@ static int load_same(struct candidate *c, struct apply_options *o, const struct 
 		return code;
 	}
 	if (p->about.path[0]) {
-		err_refused(err, "the policy in effect has no record");
+		err_refused(err, "the active policy has no record");
 		err_hint(err, "weir apply %s writes it again", p->about.path);
 		return -ENODATA;
 	}

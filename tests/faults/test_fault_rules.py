@@ -14,7 +14,7 @@ RULES = {"old": [OLD], "new": [OLD, NEW]}
 
 
 class Add(Scenario):
-    """In force: a policy and one quick rule."""
+    """Active: a policy and one quick rule."""
 
     argv = ("rule", "add", "--origin", "new", "--for", "1h", NEW)
     after = "new"

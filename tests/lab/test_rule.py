@@ -282,7 +282,7 @@ def test_a_damaged_file_is_refused(on):
     assert "is damaged: checksum mismatch" in on.fails(2, "rule", "add", "drop proto udp to any port 10")
     assert not passes(on) and any("damaged" in alarm for alarm in alarms(on))
     path.unlink()
-    assert any("does not have the quick rules in force" in alarm for alarm in alarms(on))
+    assert any("does not have the active quick rules" in alarm for alarm in alarms(on))
     on("rule", "add", "drop proto udp to any port 10")
     assert passes(on) and not passes(on, 10) and not alarms(on)
 
