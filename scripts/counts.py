@@ -122,7 +122,7 @@ COUNTS = [
     Count("lines of the product", 87000, product_lines),
     Count("headers of ctl", 210, headers),
     Count("files over 700 lines, tests and scripts too", 0, long_files),
-    Count("files of two subjects", 0, two_subjects),
+    Count("files of two subjects", 0, two_subjects, held=True),
     Count("circles of modules, by calls or includes", 3, circles),
     Count("shapes of an entry", 4, entry_shapes, held=True),
     Count("formats of our own on disk", 3, formats),

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The hosts of the overlay: finds the entry of an address in its buckets, and counts a packet for
- * it.
+/* The hosts of the overlay: the entry of an address in its buckets, with its counters.
  *
  * common/overlay.h has the layout. A bucket is searched without branches: the slot of an address
  * cannot be predicted, and a misprediction discards the CPU's work for the next packets; and the

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Reads a packet: finds out whether it is common, and reads its fields where the stages of the
- * short way need them.
+/* Reads a packet: whether it is common, and its fields where the stages of the short way need them.
  *
  * The family is a constant in every function: no register is used for the other family. */
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Logs changes of backends, and reports them and services without a healthy backend to the hook.
+// Changes in the health of backends and services, for the log and for hooks.
 #include "ctl/agent/health_tell.h"
 
 #include <stdlib.h>

@@ -42,4 +42,9 @@ static inline bool word_is(struct word w, const char *text)
 	return w.len == strlen(text) && !memcmp(w.at, text, w.len);
 }
 
+static inline bool word_begins(struct word w, const char *text)
+{
+	return w.len >= strlen(text) && !memcmp(w.at, text, strlen(text));
+}
+
 bool word_is_one_of(struct word w, const char *const *texts, size_t n);

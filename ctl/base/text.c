@@ -178,3 +178,18 @@ void text_add_shown(struct text *t, const char *s, size_t len)
 			text_addc(t, '?');
 	}
 }
+
+void text_put_shown(char *ret, size_t size, const char *text)
+{
+	CLEANUP_TEXT struct text shown = {0};
+	size_t cut = size - sizeof("...");
+
+	text_add_shown(&shown, text, strlen(text));
+	if (shown.len >= size) {
+		while (cut && ((uint8_t)shown.at[cut] & 0xc0) == 0x80)
+			cut--; // not in the middle of a code point
+		snprintf(ret, size, "%.*s...", (int)cut, shown.at);
+	} else {
+		snprintf(ret, size, "%s", text_get(&shown));
+	}
+}

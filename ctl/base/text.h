@@ -43,3 +43,5 @@ uint32_t text_code_point(const char *s, size_t len);
 size_t text_shown(const char *s, size_t len);
 // Adds s[0..len) fit for a terminal: what text_shown refuses becomes '?', only tabs are kept.
 void text_add_shown(struct text *t, const char *s, size_t len);
+// The same into `size` bytes, with "..." where the text is longer, never within a code point.
+void text_put_shown(char *ret, size_t size, const char *text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Parses the lines of a batch, and applies them as one change.
+// The lines of a batch, which are parsed one by one and become one change.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers the questions of resolve from this host, and records the answers.
+// The answers of this host to the questions of resolve, and their record.
 #include "ctl/control/environment.h"
 
 #include <errno.h>

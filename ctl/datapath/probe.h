@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Tries what this kernel and this user can do, and reports it in one sentence.
+// Tries what this kernel and this user can do.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the state of each rate in the active generation, and creates new state.
+// Provides the state of each rate: from the active generation, or new.
 #include "ctl/datapath/rates.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Checks of a server on an event loop: is it there, and does it answer as it should? None blocks.
+// Probes of a server on an event loop: connections, requests and answers. None blocks.
 #pragma once
 
 #include <stdbool.h>

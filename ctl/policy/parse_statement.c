@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Parses statements of one line, and selects the parser of each statement.
+// The statements of the language: the parsers of short ones, and the table of all.
 #include <stdio.h>
 #include <string.h>
 

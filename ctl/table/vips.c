@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Chooses the services in buckets, lists their combinations of address, port and protocol, and
-// finds a seed with which all have room, and multipliers that give each combination its slot.
+// Builds the buckets of services from their combinations of address, port and protocol.
+//
+// A seed gives all combinations room; a multiplier for each bucket gives them their slots.
 #include "ctl/table/vips.h"
 
 #include <arpa/inet.h>

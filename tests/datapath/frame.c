@@ -100,6 +100,14 @@ void frame_udp(struct frame *f, const char *src, const char *dst, size_t payload
 	frame_udp_between(f, &from, &to, payload);
 }
 
+struct frame *frame_source(const char *src)
+{
+	static struct frame f;
+
+	frame_udp(&f, src, strchr(src, ':') ? "2001:db8:ffff::1" : "203.0.113.1", 0);
+	return &f;
+}
+
 void frame_udp_behind(struct frame *f, const uint8_t *kinds, size_t n, size_t ext_bytes)
 {
 	struct addr src = address("2001:db8::1"), dst = address("2001:db8::2");

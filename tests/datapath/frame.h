@@ -17,6 +17,8 @@ struct frame {
 
 // UDP between two addresses of one family, with `payload` bytes that count up.
 void frame_udp(struct frame *f, const char *src, const char *dst, size_t payload);
+// From this address, without a payload; until the next call.
+struct frame *frame_source(const char *src);
 void frame_udp_between(struct frame *f, const struct addr *src, const struct addr *dst,
 		       size_t payload);
 // IPv6 with these extension headers, each `ext_bytes` long, and UDP after them.

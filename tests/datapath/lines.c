@@ -17,9 +17,7 @@
 #include "ctl/datapath/overlay_shards.h"
 #include "tests/datapath/rig.h"
 
-#define ROOM    (4u << 20)
-#define DROPPED 1u
-#define PASSED  2u
+#define ROOM (4u << 20)
 
 static struct addr address4(uint32_t host_order)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Verdicts of overlay entries: precedence, kinds, families, prefix lengths, expiry.
+// Verdicts of overlay entries: precedence, kinds, families, prefix lengths, expiry, changes.
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/overlay_table.h"
 #include "tests/datapath/rig.h"
 
 #define ENTRIES    256
@@ -369,6 +370,123 @@ static void test_expiry_uncovers(struct test *t)
 	CHECK(t, rig_verdict(rig, &f, 1) == 2, "an expired entry is effective");
 }
 
+static uint32_t bit_of(enum overlay_table table, unsigned kind)
+{
+	bool from_side = kind == OVERLAY_BLOCK_FROM || kind == OVERLAY_ALLOW_FROM;
+
+	switch (table) {
+	case TABLE_HOSTS4:
+		return from_side ? OVERLAY_HOSTS4_FROM : OVERLAY_HOSTS4_TO;
+	case TABLE_HOSTS6:
+		return from_side ? OVERLAY_HOSTS6_FROM : OVERLAY_HOSTS6_TO;
+	case TABLE_NETS4:
+		return OVERLAY_NETS4 << kind;
+	default:
+		return OVERLAY_NETS6 << kind;
+	}
+}
+
+static void test_bits(struct test *t)
+{
+	static const char *const prefixes[TABLES] = {
+		[TABLE_HOSTS4] = "192.0.2.1",
+		[TABLE_HOSTS6] = "2001:db8::1",
+		[TABLE_NETS4] = "192.0.2.0/24",
+		[TABLE_NETS6] = "2001:db8::/32",
+	};
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	const struct knobs *knobs = rig->instance->knobs;
+	CLEANUP_WANTS struct wants all = {0};
+	uint32_t sum = 0;
+
+	for (enum overlay_table table = 0; table < TABLES; table++)
+		for (unsigned kind = 0; kind < OVERLAY_KINDS; kind++) {
+			CLEANUP_FREE char *entry =
+				mem_printf("%s %s", kind_name(kind), prefixes[table]);
+			CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+			CLEANUP_WANTS struct wants one = {0};
+
+			rig_overlay_text(rig, "");
+			CHECK(t, knobs->overlay == 0, "an empty overlay has bits 0x%x",
+			      knobs->overlay);
+			wants_add(&one, entry, OVERLAY_FOREVER);
+			rig_stage(rig, &one, &plan);
+			CHECK(t, plan.bits == bit_of(table, kind), "'%s': bits 0x%x", entry,
+			      plan.bits);
+			CHECK(t, !(plan.bits & ~knobs->overlay), "'%s': not before the commit",
+			      entry);
+			overlay_commit(rig->instance, &plan);
+			CHECK(t, knobs->overlay == plan.bits, "'%s': bits 0x%x", entry,
+			      knobs->overlay);
+			wants_add(&all, entry, OVERLAY_FOREVER);
+			sum |= plan.bits;
+		}
+	rig_overlay(rig, &all);
+	CHECK(t, knobs->overlay == sum, "all kinds have bits 0x%x, expected 0x%x", knobs->overlay,
+	      sum);
+}
+
+static void test_plan_counts(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_WANTS struct wants w = {0};
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+
+	rig_overlay_text(rig, "block-from 192.0.2.1, block-to 192.0.2.1, block-from 10.0.0.0/8, "
+			      "block-from 10.1.0.0/16, block-from 2001:db8::1");
+	wants_add(&w, "block-from 192.0.2.1, block-from 10.1.0.0/16", rig_after_ms(rig, 60000));
+	wants_add(&w, "allow-to 192.0.2.1, block-from 2001:db8::1, block-from 11.0.0.0/8",
+		  OVERLAY_FOREVER);
+	rig_stage(rig, &w, &plan);
+	CHECK(t, plan.added == 2 && plan.changed == 2 && plan.removed == 2,
+	      "%zu added, %zu changed, %zu removed", plan.added, plan.changed, plan.removed);
+}
+
+static void change(const struct rig *rig, const char *begin, const char *end,
+		   struct overlay_plan *ret)
+{
+	CLEANUP_WANTS struct wants w = {0};
+	struct err err = {0};
+
+	wants_add(&w, begin, OVERLAY_FOREVER);
+	wants_add(&w, end, 0);
+	wants_sort(&w);
+	if (overlay_stage(rig->instance, w.at, w.n, ret, &err))
+		test_die(&err);
+	overlay_commit(rig->instance, ret);
+}
+
+// Entries that a change does not name do not change, nor do their counters.
+static void test_change_leaves_others(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0}, again = {0};
+
+	rig_overlay_text(rig,
+			 "block-from 192.0.2.1, block-from 10.0.0.0/8, block-from 2001:db8::1, "
+			 "block-from 2001:db8:1::/48");
+	rig_verdict_from(rig, "10.1.2.3");
+	change(rig, "block-from 192.0.2.2, block-from 10.1.0.0/16, allow-from 2001:db8::1",
+	       "block-from 192.0.2.1, block-from 2001:db8:1::/48, block-from 192.0.2.9", &plan);
+	CHECK(t, plan.added == 3 && plan.removed == 2 && plan.changed == 0,
+	      "plan: %zu added, %zu changed, %zu removed", plan.added, plan.changed, plan.removed);
+	CHECK(t, rig_verdict_from(rig, "192.0.2.1") == PASSED, "a removed host is effective");
+	CHECK(t, rig_verdict_from(rig, "192.0.2.2") == DROPPED, "a new host is not effective");
+	CHECK(t, rig_verdict_from(rig, "10.2.2.3") == DROPPED, "an old prefix is not effective");
+	CHECK(t, rig_verdict_from(rig, "2001:db8::1") == PASSED, "an allow is not effective");
+	CHECK(t, rig_verdict_from(rig, "2001:db8:1::2") == PASSED, "a removed prefix is effective");
+	CHECK(t, rig_hits(rig, "block-from 10.0.0.0/8").packets == 2,
+	      "the prefix lost its counters");
+	change(rig, "allow-from 2001:db8::1", "block-from 10.0.0.0/8, allow-from 192.0.2.2",
+	       &again);
+	CHECK(t, again.added == 0 && again.removed == 1 && again.changed == 0,
+	      "plan: %zu added, %zu changed, %zu removed", again.added, again.changed,
+	      again.removed);
+	CHECK(t, rig_verdict_from(rig, "10.2.2.3") == PASSED, "a removed prefix is effective");
+	CHECK(t, rig_verdict_from(rig, "10.1.2.3") == DROPPED,
+	      "the prefix inside is not effective");
+}
+
 const struct named_test overlay_tests[] = {
 	{"overlay: allow beats block", test_allow_beats_block},
 	{"overlay: one allow beats every block", test_allow_beats_all_blocks},
@@ -384,5 +502,8 @@ const struct named_test overlay_tests[] = {
 	{"overlay: an expired allow lifts nothing", test_expired_allow},
 	{"overlay: expired prefixes hide nothing", test_expired_does_not_hide},
 	{"overlay: expiry uncovers wider prefixes", test_expiry_uncovers},
+	{"overlay: a change leaves the others", test_change_leaves_others},
+	{"overlay: bits of kinds that exist", test_bits},
+	{"overlay: counts of a plan", test_plan_counts},
 	{NULL, NULL},
 };

@@ -355,6 +355,11 @@ uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat)
 	return opts.retval;
 }
 
+uint32_t rig_verdict_from(struct rig *rig, const char *src)
+{
+	return rig_verdict(rig, frame_source(src), 1);
+}
+
 bool rig_expect(struct test *t, const char *file, int line, struct rig *rig, const struct frame *f,
 		enum weir_reason reason, uint64_t bytes)
 {

@@ -96,7 +96,11 @@ struct outcome rig_look(struct rig *rig);
 // The same without reading the counters.
 struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear);
 // Only the verdict, without reading the counters; `repeat` times. Exits on failure.
+#define DROPPED 1u
+#define PASSED  2u
 uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat);
+// The same for one packet of frame_source().
+uint32_t rig_verdict_from(struct rig *rig, const char *src);
 // Fails the test unless the frame was counted once, with this reason and its verdict, and nothing
 // else changed.
 #define EXPECT(t, rig, f, reason, bytes) \

@@ -8,8 +8,6 @@
 #include "tests/datapath/rig.h"
 
 #define ENTRIES 16
-#define DROPPED 1u
-#define PASSED  2u
 
 static struct knobs *knobs_of(const struct rig *rig)
 {

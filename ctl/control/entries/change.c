@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Records commands in an open store, commits them, and collects what their reports need.
+// Commands in an open store, from their records to the commit and the numbers for their reports.
 #include "ctl/control/entries/change.h"
 
 #include <errno.h>

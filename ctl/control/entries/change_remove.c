@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Removes references, and finds what still applies to the prefixes that should be free.
+// Removes references, with what still applies to the prefixes that should be free.
 #include "ctl/control/entries/change_remove.h"
 
 #include <stdlib.h>

@@ -67,22 +67,6 @@ static char *keep(struct items *b, struct word w)
 	return copy;
 }
 
-// Copies only characters that may be shown on a terminal, as many as ret has room for.
-static void put_shown(char *ret, size_t size, const char *text)
-{
-	CLEANUP_TEXT struct text shown = {0};
-	size_t cut = size - sizeof("...");
-
-	text_add_shown(&shown, text, strlen(text));
-	if (shown.len >= size) {
-		while (cut && ((uint8_t)shown.at[cut] & 0xc0) == 0x80)
-			cut--; // not in the middle of a code point
-		snprintf(ret, size, "%.*s...", (int)cut, shown.at);
-	} else {
-		snprintf(ret, size, "%s", text_get(&shown));
-	}
-}
-
 static bool errors_are_kept(const struct items *b)
 {
 	return b->errors.n < ITEMS_ERRORS_MAX;
@@ -102,7 +86,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct item_line *l, con
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	vec_push(&b->errors, ((struct items_error){.line = l->in.number}));
-	put_shown(vec_last(&b->errors)->text, sizeof(vec_last(&b->errors)->text), text);
+	text_put_shown(vec_last(&b->errors)->text, sizeof(vec_last(&b->errors)->text), text);
 	return -EINVAL;
 }
 
@@ -251,12 +235,17 @@ static int refuse_more(struct item_line *l)
 		SHOWN(l->what), host, host, SHOWN(rest));
 }
 
+static bool has_byte(struct word w, char c)
+{
+	return w.len && memchr(w.at, c, w.len);
+}
+
 // Refuses lists: "1.2.3.4,5.6.7.8"
 static int refuse_comma(struct item_line *l)
 {
 	struct word w = l->what;
 
-	if (!w.len || !memchr(w.at, ',', w.len))
+	if (!has_byte(w, ','))
 		return 0;
 	return refuse(l, "'%.*s' %s a comma (%s)", SHOWN(w),
 		      w.at[w.len - 1] == ',' ? "ends in" : "contains",
@@ -575,16 +564,6 @@ struct sample {
 	struct word line, words[3];
 };
 
-static bool has_byte(struct word w, char c)
-{
-	return w.len && memchr(w.at, c, w.len);
-}
-
-static bool begins(struct word w, const char *text)
-{
-	return w.len >= strlen(text) && !memcmp(w.at, text, strlen(text));
-}
-
 static bool is_html(const struct sample *s)
 {
 	return s->line.at[0] == '<';
@@ -592,42 +571,27 @@ static bool is_html(const struct sample *s)
 
 static bool is_json(const struct sample *s)
 {
-	return s->line.at[0] == '{' || word_is(s->words[0], "[") || begins(s->words[0], "[{") ||
-	       begins(s->words[0], "[\"");
+	return s->line.at[0] == '{' || word_is(s->words[0], "[") ||
+	       word_begins(s->words[0], "[{") || word_begins(s->words[0], "[\"");
 }
 
 // Is the line a command? Its first word is followed by a word that is not an option here, since a
 // host may be called "add".
-static bool is_command(const struct sample *s, const char *const *verbs, size_t n)
+static bool is_command(const struct sample *s, const char *const *verbs)
 {
 	static const char *const options[] = {"for", "to", "both", "note"};
 
-	return word_is_one_of(s->words[0], verbs, n) && s->words[1].len &&
+	while (*verbs && !word_is(s->words[0], *verbs))
+		verbs++;
+	return *verbs && s->words[1].len &&
 	       !word_is_one_of(s->words[1], options, ARRAY_SIZE(options));
-}
-
-static bool is_policy(const struct sample *s)
-{
-	static const char *const statements[] = {"interface", "service", "default", "include"};
-
-	return is_command(s, statements, ARRAY_SIZE(statements));
 }
 
 static bool is_ipset(const struct sample *s)
 {
-	static const char *const verbs[] = {"create", "add"};
 	static const char *const nft[] = {"table", "chain", "set", "element", "rule", "map"};
 
-	return is_command(s, verbs, ARRAY_SIZE(verbs)) && s->words[2].len &&
-	       !word_is_one_of(s->words[1], nft, ARRAY_SIZE(nft));
-}
-
-static bool is_nft(const struct sample *s)
-{
-	static const char *const verbs[] = {"add",   "create", "define",   "delete", "destroy",
-					    "flush", "set",    "elements", "table"};
-
-	return is_command(s, verbs, ARRAY_SIZE(verbs));
+	return s->words[2].len && !word_is_one_of(s->words[1], nft, ARRAY_SIZE(nft));
 }
 
 // Is the line ADDRESS NAME? The name must show that it is not a misspelt option.
@@ -641,7 +605,7 @@ static bool is_hosts(const struct sample *s)
 		return false;
 	if (addr_looks_like(name.at, name.len))
 		return false;
-	return has_byte(name, '.') || begins(name, "ip6-") ||
+	return has_byte(name, '.') || word_begins(name, "ip6-") ||
 	       word_is_one_of(name, locals, ARRAY_SIZE(locals));
 }
 
@@ -652,15 +616,20 @@ static bool is_csv(const struct sample *s)
 
 static const struct {
 	const char *what, *hint;
-	bool (*matches)(const struct sample *s);
+	bool (*matches)(const struct sample *s); // NULL: each
+	const char *verbs[10];                   // of a command; none: the line is no command
 } formats[] = {
-	{"HTML", "is it an error page?", is_html},
-	{"JSON", "extract the addresses with jq -r", is_json},
-	{"a policy", "weir apply puts it into effect", is_policy},
-	{"output of ipset save", "extract the addresses: awk '/^add/ { print $3 }'", is_ipset},
-	{"a file of nft", "extract the elements, one per line", is_nft},
-	{"a hosts file", "extract the names: awk '!/^#/ { print $2 }'", is_hosts},
-	{"CSV", "extract the column with the addresses: cut -d, -f1", is_csv},
+	{"HTML", "is it an error page?", .matches = is_html},
+	{"JSON", "extract the addresses with jq -r", .matches = is_json},
+	{"a policy", "weir apply puts it into effect",
+	 .verbs = {"interface", "service", "default", "include"}},
+	{"output of ipset save", "extract the addresses: awk '/^add/ { print $3 }'",
+	 .matches = is_ipset, .verbs = {"create", "add"}},
+	{"a file of nft", "extract the elements, one per line",
+	 .verbs = {"add", "create", "define", "delete", "destroy", "flush", "set", "elements",
+		   "table"}},
+	{"a hosts file", "extract the names: awk '!/^#/ { print $2 }'", .matches = is_hosts},
+	{"CSV", "extract the column with the addresses: cut -d, -f1", .matches = is_csv},
 };
 
 // Returns 0, or an error that names the format of the text.
@@ -672,7 +641,8 @@ static int check_format(const struct item_line *line)
 	for (size_t i = 0; i < ARRAY_SIZE(s.words); i++)
 		s.words[i] = lines_word(&l.in);
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
-		if (formats[i].matches(&s))
+		if ((!formats[i].matches || formats[i].matches(&s)) &&
+		    (!formats[i].verbs[0] || is_command(&s, formats[i].verbs)))
 			return refuse(&l, "this is %s, not a list (%s)", formats[i].what,
 				      formats[i].hint);
 	return 0;
@@ -695,11 +665,11 @@ static int check_start(struct item_line *l, const char *text, size_t len)
 
 	if (len > ITEMS_BYTES_MAX)
 		return refuse(l, "the list is larger than %u MB", ITEMS_BYTES_MAX >> 20);
-	if (begins(start, "\xff\xfe") || begins(start, "\xfe\xff"))
+	if (word_begins(start, "\xff\xfe") || word_begins(start, "\xfe\xff"))
 		return refuse(l, "this is UTF-16, not a list (iconv -f UTF-16 -t UTF-8)");
-	if (begins(start, "\x1f\x8b") || begins(start, "PK\x03\x04") ||
-	    begins(start, "\xfd"
-			  "7zXZ"))
+	if (word_begins(start, "\x1f\x8b") || word_begins(start, "PK\x03\x04") ||
+	    word_begins(start, "\xfd"
+			       "7zXZ"))
 		return refuse(l, "this is compressed (unpack it first)");
 	return 0;
 }

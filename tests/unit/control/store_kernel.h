@@ -401,6 +401,72 @@ static void commit_now(struct store *b)
 	assert_int_equal(b->unsaved.code, 0);
 }
 
+// Runs one command: opens the store, adds a reference, commits.
+static void block(const char *what, const char *origin, uint64_t until_s, bool fleeting)
+{
+	CLEANUP_STORE struct store *b = opened();
+
+	refer(b, what, origin, until_s, fleeting);
+	commit_now(b);
+}
+
+static void write_file(const char *path, const char *text, size_t len)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, len, f), len);
+	fclose(f);
+}
+
+static size_t size_of_file(const char *path)
+{
+	struct stat info;
+
+	assert_int_equal(stat(path, &info), 0);
+	return (size_t)info.st_size;
+}
+
+static size_t references(struct store *b, const char *what)
+{
+	struct prefix p = prefix(what);
+	size_t n = 0;
+
+	if (b->to_write)
+		assert_int_equal(store_load(b, &p, 1, NULL), 0);
+	records_find(&b->records, &p, BLOCK, &n);
+	return n;
+}
+
+// Returns the jiffy until which the kernel blocks the address; 0: it is not blocked.
+static uint64_t blocked_until(const char *what)
+{
+	struct prefix p = prefix(what);
+
+	for (size_t e = 0; e < kernel->n; e++)
+		if (!prefix_compare(&kernel->now[e].prefix, &p) && kernel->now[e].kind == BLOCK)
+			return kernel->now[e].until;
+	return 0;
+}
+
+static uint64_t seen_until(const char *what)
+{
+	CLEANUP_STORE struct store *b = seen();
+	struct prefix p = prefix(what);
+	uint64_t until_s = 0;
+
+	vec_each (&b->records.list, record)
+		if (!prefix_compare(&record->prefix, &p) && record->until_s > until_s)
+			until_s = record->until_s;
+	return until_s;
+}
+
+static void assert_has_owner(const struct store *b, const char *origin)
+{
+	assert_int_equal(b->records.list.n, 1);
+	assert_string_equal(b->records.owners.at[b->records.list.at[0].owner].origin, origin);
+}
+
 static int begin(void **state)
 {
 	kernel = mmap(NULL, sizeof(*kernel), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
