@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cases for ICMP errors of routers about tunnel packets: they quote, built by scapy, the frames
 that the balancer sends."""
-import struct
-
-from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.inet import ICMP, IP
 from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
 from scapy.packet import Raw
 
 import flowhash
-from balance_cases import (TAGS, count, counting, emit, flow_of, ip, length_of, lines, load, passed, sent,
-                           tcp, too_big_answer, turned, udp, vips)
+from balance_book import (TAGS, count, counting, emit, flow_of, ip, length_of, lines, load, passed, sent,
+                          tcp, turned, udp, vips)
+from balance_cases import too_big_answer
 from balance_model import CAME, KEY, TCP_PROTO, UDP_PROTO, Hop, Service, family_of, link, one_hop
 
 NARROW = {4: "10.200.0.1", 6: "2001:db8:200::1"}  # the router before the narrow link

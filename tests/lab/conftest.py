@@ -8,15 +8,15 @@ import resource
 
 import pytest
 
-from balancerlab import running_balancer, running_node
+from balancerlab import policy, running_balancer, running_node
 from labnet import Weir, running_lab
 
-LONGEST = ("test_names", "test_names_failures", "test_via_path", "test_health", "test_refresh_policy",
-           "test_block")  # over a minute
+LONGEST = ("test_names", "test_names_failures", "test_via_path", "test_health", "test_health_states",
+           "test_refresh_policy", "test_block")  # over a minute
 # Files that several workers share: each test for itself, each lab for itself, or in so many parts.
 EACH_TEST = ("test_names", "test_names_failures", "test_refresh_policy")
 EACH_LAB = ("test_via_path",)
-PARTS = {"test_health": 3}
+PARTS = {"test_health": 2, "test_health_states": 2}
 
 
 def pytest_configure(config):
@@ -119,3 +119,16 @@ def many_descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20000), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture(name="serve")
+def served(balancer, node, tmp_path):
+    """serve(LINE, ...) applies the service with these options; names of backends to numbers."""
+    path = tmp_path / "web.weir"
+
+    def apply(*lines, backends=(1, 2, 3), options=(), **more):
+        path.write_text(policy(balancer, backends, "idle 2s", "pins 65536", *lines, **more))
+        node("apply", path, *options)
+        return path
+
+    return apply

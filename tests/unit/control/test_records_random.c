@@ -250,7 +250,7 @@ static void test_sorts_any_size(void **state)
 		for (size_t i = 0; i < n; i++) {
 			struct addr a = addr_from_v4((uint32_t)unit_random(&seed));
 
-			references[i] = (struct reference){prefix_of(&a, 32), 0, h, 1};
+			references[i] = (struct reference){prefix_of(&a, 32), 0, 0, 1};
 		}
 		records_add(&r, references, n, &change);
 		assert_int_equal(r.list.n, n); // random addresses of 32 bits: none twice
