@@ -185,9 +185,9 @@ static void add_missed(const char *instance, const struct presence *p,
 
 static void add_unread(const struct feed_lists *lists, struct agent_problems *to)
 {
-	if (lists->unread.text[0])
-		add(to, mem_strdup("weir block --url URL --sync NAME"),
-		    "%s: the list follows no feed", lists->unread.text);
+	vec_each (&lists->unread, one)
+		add(to, mem_printf("weir block --url URL --sync NAME, or rm %s", one->path),
+		    "%s: the list follows no feed", one->why.text);
 }
 
 void agent_problems_find(const char *instance, const struct presence *agent,

@@ -30,21 +30,33 @@ void feed_lists_free(struct feed_lists *lists)
 {
 	vec_each (lists, one)
 		feed_list_free(one);
+	vec_each (&lists->unread, one)
+		free(one->path);
+	vec_free(&lists->unread);
 	vec_free(lists);
+}
+
+static const char *verb_of(bool allow)
+{
+	return allow ? "allow" : "block";
 }
 
 char *feed_list_key(const struct feed_list *l)
 {
-	return mem_printf("%s %s/%s %s", l->allow ? "allow" : "block", l->origin, l->list, l->url);
+	return mem_printf("%s %s/%s %s", verb_of(l->allow), l->origin, l->list, l->url);
 }
 
 // One list follows one feed, so its file does not depend on the URL.
-static char *path_of(const char *instance, const struct feed_list *l)
+static char *path_of(const char *instance, bool allow, const char *origin, const char *list)
 {
-	CLEANUP_FREE char *who =
-		mem_printf("%s %s/%s", l->allow ? "allow" : "block", l->origin, l->list);
+	CLEANUP_FREE char *who = mem_printf("%s %s/%s", verb_of(allow), origin, list);
 
 	return feed_path(instance, who, ".list");
+}
+
+static char *path_of_list(const char *instance, const struct feed_list *l)
+{
+	return path_of(instance, l->allow, l->origin, l->list);
 }
 
 static int read_row(void *ctx, const struct json *row)
@@ -81,7 +93,7 @@ static const struct state_kind list_kind = {.name = "list", .row = read_row, .ol
 
 int feed_list_save(const char *instance, const struct feed_list *l, struct err *err)
 {
-	CLEANUP_FREE char *path = path_of(instance, l);
+	CLEANUP_FREE char *path = path_of_list(instance, l);
 	CLEANUP(json_writer_free) struct json_writer file = {0};
 
 	state_add(&file, &list_kind);
@@ -104,7 +116,7 @@ int feed_list_save(const char *instance, const struct feed_list *l, struct err *
 
 uint64_t feed_list_good_s(const char *instance, const struct feed_list *l)
 {
-	CLEANUP_FREE char *path = path_of(instance, l);
+	CLEANUP_FREE char *path = path_of_list(instance, l);
 	CLEANUP_FREE char *key = feed_list_key(l);
 	uint64_t copy_s = feed_time(instance, key) / 1000000000;
 	struct stat info;
@@ -113,22 +125,51 @@ uint64_t feed_list_good_s(const char *instance, const struct feed_list *l)
 	return list_s > copy_s ? list_s : copy_s;
 }
 
+static void read_one(const char *path, struct feed_lists *to)
+{
+	struct feed_list one = {0};
+	struct err why = {0};
+	int code = state_read(path, &list_kind, &one, &why);
+
+	if (!one.url)
+		code = code ? code
+			    : err_stated(&why, EBADMSG, "'%s' is damaged: it has no list", path);
+	if (code) {
+		feed_list_free(&one);
+		vec_push(&to->unread, ((struct feed_list_unread){mem_strdup(path), code, why}));
+		return;
+	}
+	vec_push(to, one);
+}
+
 void feed_lists_read(const char *instance, struct feed_lists *ret)
 {
 	CLEANUP_FREE char *pattern = mem_printf("%s/%s/feeds/*.list", WEIR_STATE_FOLDER, instance);
 	glob_t found = {0};
 
 	if (!glob(pattern, 0, NULL, &found))
-		for (size_t i = 0; i < found.gl_pathc; i++) {
-			struct feed_list one = {0};
-
-			if (!state_read(found.gl_pathv[i], &list_kind, &one, &ret->unread) &&
-			    one.url)
-				vec_push(ret, one);
-			else
-				feed_list_free(&one);
-		}
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			read_one(found.gl_pathv[i], ret);
 	globfree(&found);
+}
+
+// Only the owner knows which list a file is of that cannot be read: its name is a hash. So is that
+// of the copy of its text, which is found by what is in it.
+static void forget_unread(const char *instance, const struct feed_lists *lists, bool allow,
+			  const char *origin, const char *list)
+{
+	CLEANUP_FREE char *path = list ? path_of(instance, allow, origin, list) : NULL;
+	CLEANUP_FREE char *copies = list ? mem_printf("%s %s/%s ", verb_of(allow), origin, list)
+					 : mem_printf("%s ", verb_of(allow));
+
+	vec_each (&lists->unread, one) {
+		bool passing = one->code != -EBADMSG && one->code != -ENOTSUP;
+
+		if (path ? strcmp(path, one->path) != 0 : passing)
+			continue;
+		unlink(one->path);
+		feeds_forget(instance, copies);
+	}
 }
 
 void feed_lists_forget(const char *instance, bool allow, const char *origin, const char *list)
@@ -137,7 +178,7 @@ void feed_lists_forget(const char *instance, bool allow, const char *origin, con
 
 	feed_lists_read(instance, &lists);
 	vec_each (&lists, one) {
-		CLEANUP_FREE char *path = path_of(instance, one);
+		CLEANUP_FREE char *path = path_of_list(instance, one);
 		CLEANUP_FREE char *key = feed_list_key(one);
 
 		if (one->allow != allow || (origin && strcmp(origin, one->origin) != 0) ||
@@ -146,6 +187,8 @@ void feed_lists_forget(const char *instance, bool allow, const char *origin, con
 		unlink(path);
 		feed_forget(instance, key);
 	}
+	if (list || !origin)
+		forget_unread(instance, &lists, allow, origin, list);
 }
 
 static size_t add_option(const char **ret, const char *name, const char *value)

@@ -18,10 +18,17 @@ struct feed_list {
 	uint64_t every_ms, for_ms; // for_ms 0: permanent
 };
 
+// A file that could not be read.
+struct feed_list_unread {
+	char *path;
+	int code; // of state_read
+	struct err why;
+};
+
 struct feed_lists {
 	struct feed_list *at;
 	size_t n, cap;
-	struct err unread; // why a file could not be read; text "": all were read
+	VEC(struct feed_list_unread) unread;
 };
 
 void feed_list_free(struct feed_list *l);
@@ -45,7 +52,8 @@ int feed_list_save(const char *instance, const struct feed_list *l, struct err *
 // The last successful fetch by a command, changed or not: seconds since 1970; 0: not known. Fetches
 // by the agent count if the text has changed.
 uint64_t feed_list_good_s(const char *instance, const struct feed_list *l);
-// All of an instance; files that cannot be read are left out.
+// All of an instance.
 void feed_lists_read(const char *instance, struct feed_lists *ret);
-// The list, or (list NULL) all of the origin, or (origin NULL) all follow no feed from now on.
+// The list, or (list NULL) all of the origin, or (origin NULL) all follow no feed from now on. A
+// file that cannot be read is removed with the list of that name, or with all.
 void feed_lists_forget(const char *instance, bool allow, const char *origin, const char *list);

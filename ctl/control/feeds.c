@@ -143,16 +143,17 @@ void feed_forget(const char *instance, const char *url)
 	unlink(path);
 }
 
-// A damaged copy is removed, too.
-static bool is_of_policy(const char *path)
+static bool is_meant(const char *path, const char *start)
 {
 	CLEANUP_FEED struct feed feed = {0};
 	int code = state_read(path, &feed_kind, &feed, NULL);
 
+	if (start)
+		return feed.url && !strncmp(feed.url, start, strlen(start));
 	return code ? code == -EBADMSG || code == -ENOTSUP : !feed.url || fetch_is_url(feed.url);
 }
 
-void feeds_forget(const char *instance)
+void feeds_forget(const char *instance, const char *start)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s/feeds", WEIR_STATE_FOLDER, instance);
 	CLEANUP_FREE char *pattern = mem_printf("%s/????????????????", folder);
@@ -160,7 +161,7 @@ void feeds_forget(const char *instance)
 
 	if (!glob(pattern, 0, NULL, &found))
 		for (size_t i = 0; i < found.gl_pathc; i++)
-			if (is_of_policy(found.gl_pathv[i]))
+			if (is_meant(found.gl_pathv[i], start))
 				unlink(found.gl_pathv[i]);
 	globfree(&found);
 	rmdir(folder);

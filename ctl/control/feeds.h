@@ -31,8 +31,9 @@ int feed_load(const char *instance, const char *url, struct feed *ret, struct er
 uint64_t feed_time(const char *instance, const char *url);
 int feed_save(const char *instance, const struct feed *f, struct err *err);
 void feed_forget(const char *instance, const char *url);
-// The feeds of the policy: all files whose name is a URL. The folder is removed with its last file.
-void feeds_forget(const char *instance);
+// The copies whose name begins so; NULL: those of the policy, whose name is a URL, and damaged
+// ones. The folder is removed with its last file.
+void feeds_forget(const char *instance, const char *start);
 // Where a text waits until it is known to be good; the caller frees it.
 char *feed_path(const char *instance, const char *url, const char *suffix);
 

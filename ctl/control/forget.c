@@ -46,7 +46,7 @@ static int forget_policy(const char *instance, bool dry_run, struct forgotten *r
 	if (code)
 		return code;
 	if (!dry_run)
-		feeds_forget(instance);
+		feeds_forget(instance, NULL);
 	if (!quick_read(instance, &rules, NULL))
 		ret->quick = rules.n;
 	if ((code = remove_file(instance, "rules", dry_run, &any, err)))
@@ -82,6 +82,7 @@ int forget(const char *instance, const char *command, const struct forget_what *
 	   struct forgotten *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_STATE_FOLDER, instance);
+	CLEANUP_FREE char *feeds = mem_printf("%s/feeds", folder);
 	CLEANUP_FD int lock = -1;
 	int code = lock_take(instance, command, &lock, err);
 
@@ -101,7 +102,8 @@ int forget(const char *instance, const char *command, const struct forget_what *
 		return code;
 	if (dry_run)
 		return 0;
-	rmdir(folder); // fails if files are left
+	rmdir(feeds); // fails if files are left
+	rmdir(folder);
 	if (what->interfaces)
 		lock_forget(instance);
 	return 0;

@@ -136,7 +136,8 @@ int state_read(const char *path, const struct state_kind *kind, void *ctx, struc
 	if (code || !text)
 		return code;
 	if (!old && strncmp(text, HEAD FORMAT "\n", sizeof(HEAD FORMAT)) != 0) {
-		text[strcspn(text, "\n")] = '\0';
+		if (!next_line(&r))
+			return damaged(&r, "it is cut off");
 		return newer(&r, text);
 	}
 	if ((code = check_sum(&r, !old)))

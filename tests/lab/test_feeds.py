@@ -331,6 +331,35 @@ class TestEntries:
         on(*words, input=lines)
         assert not on.entries() and not list((on.state / "feeds").glob("*.list"))
 
+    @pytest.mark.parametrize("end", ["unblock --sync feed", "unblock --all", "block", "detach, forget --all"])
+    def test_the_alarm_of_a_damaged_file_ends(self, on, block, end):
+        """The file is named, and its copy goes with it; other lists stay."""
+        block()
+        path, = (on.state / "feeds").glob("*.list")
+        block("--origin", "other")
+        path.write_text(path.read_text().replace("feed", "f**d"))
+        other, = set((on.state / "feeds").glob("*.list")) - {path}
+
+        def alarms():
+            return [one for one in json.loads(on("-j", "status", check=False).stdout)["alarms"] if "the list follows no feed" in one]
+
+        assert len(alarms()) == 1 and str(path) in alarms()[0]
+        assert f"rm {path}" in on("status", check=False).stdout
+        if end == "unblock --sync feed":
+            other.write_text("damaged too")
+            assert len(alarms()) == 2
+        for command in end.split(", "):
+            block() if command == "block" else on(*command.split())
+        left = {one.name for one in (on.state / "feeds").glob("*")}
+        if end == "unblock --sync feed":
+            assert len(alarms()) == 1 and other.name in left and len(left) == 2
+        elif end == "block":
+            assert not alarms() and len(left) == 4
+        elif end == "unblock --all":
+            assert not alarms() and not left
+        else:
+            assert not on.state.exists()
+
     def test_the_same_text_writes_nothing(self, on, block, feed):
         feed.tagged = False
         on.run()

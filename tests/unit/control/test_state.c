@@ -200,7 +200,7 @@ static void test_every_damage(void **state)
 	}
 	for (size_t cut = 0; cut < len; cut++) {
 		assert_int_equal(file_replace(file_path, good, cut, 0600, NULL), 0);
-		assert_true(read_it(&page, &found, &err) < 0);
+		assert_int_equal(read_it(&page, &found, &err), -EBADMSG);
 		assert_string_equal(found.names, "");
 	}
 }
@@ -368,8 +368,7 @@ static void test_old_health(void **state)
 
 static void test_old_feed_list(void **state)
 {
-	const struct feed_list drop = {.list = "drop", .origin = ""};
-	CLEANUP_FREE char *path = feed_lists_path_of("main", &drop);
+	CLEANUP_FREE char *path = feed_lists_path_of("main", false, "", "drop");
 	CLEANUP_FEED_LISTS struct feed_lists lists = {0}, again = {0};
 	struct err err = {0};
 
