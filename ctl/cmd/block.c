@@ -5,9 +5,11 @@
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/cmd/attaching.h"
+#include "ctl/cmd/block_port.h"
 #include "ctl/cmd/block_url.h"
 #include "ctl/cmd/live.h"
 #include "ctl/cmd/overlay_options.h"
+#include "ctl/cmd/rules.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/bpffs.h"
@@ -94,9 +96,27 @@ static int add(struct context *ctx, struct batch *b, const struct args *args, st
 		   : 0;
 }
 
+// A port: options that a rule has not are refused.
+static int run_rule(struct context *ctx, const struct args *args, const struct line_verb *verb,
+		    const char *rule, struct err *err)
+{
+	static const char *const others[] = {"file", "wide", "mask",       "both",    "group",
+					     "sync", "url",  "set",        "all",     "iface",
+					     "mode", "live", "keep-going", "volatile"};
+
+	for (size_t n = 0; n < ARRAY_SIZE(others); n++) {
+		if (!args_knows(args, others[n]) || !args_has(args, others[n]))
+			continue;
+		err_input(err, "--%s cannot be combined with a port", others[n]);
+		return err_hint(err, "the port makes it a rule: %s", rule);
+	}
+	return verb->removes ? rule_delete(ctx, args, rule, err) : rule_add(ctx, args, rule, err);
+}
+
 static int run(struct context *ctx, const struct args *args, const struct line_verb *verb,
 	       struct err *err)
 {
+	CLEANUP_TEXT struct text rule = {0};
 	CLEANUP(batch_free)
 	struct batch b = {.ctx = ctx, .file = "-", .dry_run = args_has(args, "dry-run")};
 	struct batch_line *line = batch_add(&b);
@@ -104,6 +124,8 @@ static int run(struct context *ctx, const struct args *args, const struct line_v
 
 	if (code)
 		return code;
+	if (!verb->allow && block_port(args, args_has(args, "to"), &rule))
+		return run_rule(ctx, args, verb, text_get(&rule), err);
 	code = line_read(ctx, args, verb, line, err);
 	overlay_report_errors(ctx, &line->change.targets);
 	if (code)
@@ -180,6 +202,7 @@ const struct command cmd_block = {
 	.summary = "drop packets from (or to) addresses, prefixes and host names",
 	.text = "WHAT is an address, a prefix, a range A-B, a host name (all its addresses), country DE or\n"
 		"asn 64500 (all its prefixes, from a local database).\n"
+		"A port makes it a quick rule (weir rule): WHAT port 22, 192.0.2.7:22, 22/tcp, ssh.\n"
 		"A line of FILE is: WHAT [for TIME] [to|both] [note \"TEXT\"]; '#' begins a comment.\n"
 		"An allow entry beats every block entry. This host's addresses, its gateways and the\n"
 		"other end of your login are refused without --force.\n"
@@ -231,7 +254,8 @@ const struct command cmd_unblock = {
 	.name = "unblock",
 	.usage = "WHAT… | -f FILE | --origin NAME | --sync NAME | --all [OPTIONS]",
 	.summary = "remove block entries",
-	.text = "A name is removed with all its addresses. An address stays blocked while another name,\n"
+	.text = "WHAT with a port: the quick rule that weir block made of it.\n"
+		"A name is removed with all its addresses. An address stays blocked while another name,\n"
 		"list, origin or prefix blocks it; the command then names the cause. The exit status is\n"
 		"3; it is 0 with --origin, and if only other origins still block the address.\n"
 		"--origin NAME without WHAT removes all entries of NAME.",

@@ -59,7 +59,8 @@ static int change_rules(struct rule_change *change, struct err *err)
 			.command = ctx->line,
 			.dns = dns.options,
 			.session = ctx->session_here ? &ctx->session : NULL,
-			.force = args_has(change->args, "force"),
+			.force = args_knows(change->args, "force") &&
+				 args_has(change->args, "force"),
 			.dry_run = args_has(change->args, "dry-run"),
 		};
 
@@ -189,15 +190,14 @@ static int read_place(const struct args *args, struct rule_change *ret, struct e
 	return 0;
 }
 
-static int read_rule(struct context *ctx, const struct args *args, struct quick_rule *ret,
-		     struct err *err)
+// Everything but the rule itself.
+static int read_about(struct context *ctx, const struct args *args, struct quick_rule *ret,
+		      struct err *err)
 {
 	const char *origin;
 	char by[160];
-	int code = take_text(args, ret, err);
+	int code;
 
-	if (code)
-		return code;
 	if ((code = overlay_text(args, "origin", &origin, err)))
 		return code;
 	show_author(ctx, by, sizeof(by));
@@ -231,20 +231,39 @@ static void report_added(struct context *ctx, const struct quick_rule *rule, boo
 			 rule->label, rule->text, text_get(&until), ctx->instance);
 }
 
+static int add_rule(struct rule_change *change, struct err *err)
+{
+	struct context *ctx = change->ctx;
+	int code = read_about(ctx, change->args, &change->rule, err);
+
+	if (code)
+		return code;
+	if ((code = change_rules(change, err)))
+		return code;
+	report_added(ctx, &change->rule, args_has(change->args, "dry-run"));
+	return show_open_in(ctx->instance, ctx->out, err);
+}
+
 static int run_add(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP(change_free)
 	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_add};
-	int code = read_rule(ctx, args, &change.rule, err);
+	int code = take_text(args, &change.rule, err);
 
 	if (code)
 		return code;
 	if ((code = read_place(args, &change, err)))
 		return code;
-	if ((code = change_rules(&change, err)))
-		return code;
-	report_added(ctx, &change.rule, args_has(args, "dry-run"));
-	return show_open_in(ctx->instance, ctx->out, err);
+	return add_rule(&change, err);
+}
+
+int rule_add(struct context *ctx, const struct args *args, const char *text, struct err *err)
+{
+	CLEANUP(change_free)
+	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_add};
+
+	change.rule.text = mem_strdup(text);
+	return add_rule(&change, err);
 }
 
 // ---- delete -------------------------------------------------------------------------------------
@@ -266,6 +285,8 @@ static bool is_meant(const struct rule_change *change, const struct quick_rule *
 
 	if (origin && (!rule->origin || strcmp(rule->origin, origin) != 0))
 		return false;
+	if (change->rule.text)
+		return !strcmp(rule->text, change->rule.text);
 	for (size_t n = 1; n < args->words.n; n++)
 		if (is_called(rule, args->words.at[n]))
 			return true;
@@ -295,7 +316,7 @@ static int edit_delete(void *change_of, struct quick_rules *q, struct err *err)
 {
 	struct rule_change *change = change_of;
 	size_t kept = 0;
-	int code = check_words(change, q, err);
+	int code = change->rule.text ? 0 : check_words(change, q, err);
 
 	if (code)
 		return code;
@@ -311,10 +332,28 @@ static int edit_delete(void *change_of, struct quick_rules *q, struct err *err)
 	return 0;
 }
 
+static int delete_rules(struct rule_change *change, struct err *err)
+{
+	struct context *ctx = change->ctx;
+	bool dry_run = args_has(change->args, "dry-run");
+	int code = change_rules(change, err);
+
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_bool(ctx->out, "changed", change->deleted);
+	out_set_bool(ctx->out, "dry_run", dry_run);
+	out_set_u64(ctx->out, "deleted", change->deleted);
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s %zu quick %s, instance %s",
+			 dry_run ? "would delete" : "deleted", change->deleted,
+			 num_plural(change->deleted, "rule", "rules"), ctx->instance);
+	return 0;
+}
+
 static int run_delete(struct context *ctx, const struct args *args, struct err *err)
 {
 	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_delete};
-	bool dry_run = args_has(args, "dry-run");
 	const char *origin;
 	int code = overlay_text(args, "origin", &origin, err);
 
@@ -324,17 +363,20 @@ static int run_delete(struct context *ctx, const struct args *args, struct err *
 		return err_input(err, "missing the number or name of a rule, or --all");
 	if (args->words.n > 1 && args_has(args, "all"))
 		return err_input(err, "--all cannot be combined with a rule");
-	if ((code = change_rules(&change, err)))
+	return delete_rules(&change, err);
+}
+
+int rule_delete(struct context *ctx, const struct args *args, const char *text, struct err *err)
+{
+	CLEANUP(change_free)
+	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_delete};
+	const char *origin;
+	int code = overlay_text(args, "origin", &origin, err);
+
+	if (code)
 		return code;
-	out_set_string(ctx->out, "instance", ctx->instance);
-	out_set_bool(ctx->out, "changed", change.deleted);
-	out_set_bool(ctx->out, "dry_run", dry_run);
-	out_set_u64(ctx->out, "deleted", change.deleted);
-	if (!ctx->quiet)
-		out_line(ctx->out, "%s %zu quick %s, instance %s",
-			 dry_run ? "would delete" : "deleted", change.deleted,
-			 num_plural(change.deleted, "rule", "rules"), ctx->instance);
-	return 0;
+	change.rule.text = mem_strdup(text);
+	return delete_rules(&change, err);
 }
 
 // ---- list ---------------------------------------------------------------------------------------

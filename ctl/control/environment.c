@@ -16,6 +16,7 @@
 #include "ctl/net/fetch_url.h"
 #include "ctl/net/geo_db.h"
 #include "ctl/net/route.h"
+#include "ctl/policy/services.h"
 
 #define FILE_BYTES_MAX (256u << 20)
 
@@ -53,6 +54,9 @@ static int read_record(void *ctx, const char *path, size_t max, char **ret_text,
 	struct environment_file *file = (void *)environment_find_file(ctx, path);
 	int code;
 
+	// A quick rule has the name of a port, and the policy of the record has none.
+	if (!file && !strcmp(path, SERVICES_PATH))
+		return file_read(path, max, ret_text, ret_len, err);
 	if (!file) {
 		err_input(err, "'%s' is not in the record", path);
 		return -ENOENT;

@@ -36,7 +36,7 @@ static void read_services(struct resolver *r, struct diag_at at)
 	if (r->services_read)
 		return;
 	r->services_read = true;
-	r->services.path = r->env->services ? r->env->services : "/etc/services";
+	r->services.path = r->env->services ? r->env->services : SERVICES_PATH;
 	if (files->read(files->ctx, r->services.path, SERVICES_BYTES, &text, &len, &err) < 0) {
 		diag_error(r->diag, at, err.hint[0] ? err.hint : NULL, "%s", err.text);
 		r->services_failed = true;

@@ -10,6 +10,8 @@
 #include "ctl/policy/arena.h"
 #include "ctl/policy/index.h"
 
+#define SERVICES_PATH "/etc/services"
+
 struct services {
 	const char *path; // for messages
 	struct arena arena;

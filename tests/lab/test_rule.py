@@ -443,3 +443,59 @@ def test_beside_a_million_addresses_of_the_policy(on, policy, million):
     again = min(seconds(on, "apply", "--again", "--force") for _ in range(4))
     add = min(seconds(on, "rule", "add", f"drop proto udp to any port {port}") for port in range(1, 5))
     assert add < 1.5 * again
+
+
+@pytest.mark.parametrize("words, rule", [
+    ([SOURCE, "port", "22"], f"drop proto tcp, udp from {SOURCE} to any port 22"),
+    ([SOURCE, "port", "22,", "80-90"], f"drop proto tcp, udp from {SOURCE} to any port 22, 80-90"),
+    ([f"{SOURCE}:22"], f"drop proto tcp, udp from {SOURCE} to any port 22"),
+    (["203.0.113.0/24", "proto", "udp", "port", "22"], "drop proto udp from 203.0.113.0/24 to any port 22"),
+    (["[2001:db8::7]:22"], "drop proto tcp, udp from 2001:db8::7 to any port 22"),
+    (["22/udp"], "drop proto udp from any to any port 22"),
+    (["ssh"], "drop proto tcp from any to any port ssh"),
+    (["domain"], "drop proto tcp, udp from any to any port domain"),
+    (["port", "22"], "drop proto tcp, udp from any to any port 22"),
+    ([SOURCE, "port", "22", "--to"], f"drop proto tcp, udp from any to {SOURCE} port 22")])
+def test_a_port_of_block_is_a_rule(on, words, rule):
+    said = on("block", *words, "--for", "1h", "--note", "abuse", "--origin", "jail").stdout
+    assert re.match(rf"added quick 1: {re.escape(rule)}, until .* \(1h\)", said), said
+    (row,) = listed(on)
+    assert (row["rule"], row["note"], row["origin"]) == (rule, "abuse", "jail")
+    assert not on.entries()
+    to = [word for word in words if word == "--to"]
+    plain = [word for word in words if word != "--to"]
+    assert "deleted 0 quick rules" in on("unblock", *plain, *to, "--origin", "other").stdout
+    assert "deleted 1 quick rule" in on("unblock", *plain, *to).stdout
+    assert not listed(on)
+
+
+def test_a_blocked_port_drops_this_port_only(on):
+    assert passes(on, 22)
+    on("block", f"{SOURCE}:22")
+    assert [passes(on, 22), passes(on, 23), passes(on, 22, "203.0.113.8")] == [False, True, True]
+    on("unblock", SOURCE, "port", "22")
+    assert passes(on, 22)
+    on("block", SOURCE, "port", "22", "--dry-run")
+    assert passes(on, 22) and not listed(on)
+
+
+def test_the_name_of_a_port_survives_what_follows(on, policy):
+    """The record of the policy has no names of ports."""
+    policy(POLICY)
+    on("rule", "add", "drop proto tcp to any port ssh")
+    on("refresh", "--policy")
+    policy(POLICY.replace("77", "78"))
+    assert on.json("rule", "list")["rules"][0]["rule"] == "drop proto tcp to any port ssh"
+    on("rule", "add", "drop proto tcp to any port domain")
+    on("detach")
+    on("attach", "near0")
+    assert ids(on) == [1, 2]
+
+
+@pytest.mark.parametrize("words, said", [
+    (["1.2.3.4:99999"], "'99999' is not a port"), (["blocked.lab", "port", "80"], "no names and countries"),
+    (["near0", "port", "80"], "'near0'")])
+def test_a_port_of_block_that_is_no_rule(on, words, said):
+    done = on("block", *words, check=False)
+    assert done.returncode == 1 and said in done.stderr, done.stderr
+    assert not listed(on)

@@ -231,7 +231,7 @@ static int refuse_more(struct item_line *l)
 		return 0;
 	return refuse(
 		l,
-		"'%.*s' is an address with a port (an entry matches the whole address: write %s; a port needs a policy: drop from %s port %.*s)",
+		"'%.*s' is an address with a port (an entry matches the whole address: write %s; a port needs a rule: weir rule add … from %s to any port %.*s)",
 		SHOWN(l->what), host, host, SHOWN(rest));
 }
 
@@ -512,7 +512,7 @@ static size_t refuse_words(struct item_line *l, const char *const *words, size_t
 	before = vec_last(&l->items->items);
 	if (!others[i].option)
 		refuse(l,
-		       "unexpected '%s' (an entry matches the whole address; a %s needs a policy: drop from %s %s %s)",
+		       "unexpected '%s' (an entry matches the whole address; a %s needs a rule: weir rule add … from %s %s %s)",
 		       word, word,
 		       before->name ? before->name : prefix_format(&before->prefix, address), word,
 		       words[1]);
