@@ -102,6 +102,7 @@ static int change(struct batch *b, struct batch_errors *errors, struct err *err)
 	out_table(errors->ctx->out, "errors");
 	code = read_and_apply(b, err);
 	out_table_end(errors->ctx->out);
+	show_damage(&b->changed.damaged);
 	if (code)
 		return code;
 	if (errors->n > ERRORS_SHOWN)
@@ -186,7 +187,6 @@ static int report(struct batch *b, struct err *err)
 	struct err open = {0};
 	const char *key;
 
-	show_damage(&b->changed.damaged);
 	out_array(ctx->out, "commands");
 	vec_each (&b->lines, one)
 		report_line(b, *one, &sums);

@@ -190,6 +190,7 @@ static void answer_alone(struct each *e, struct each_line *line)
 		batch_apply(b, &line->answer);
 	look(b, &devices);
 	answer(e, line, b->changed.instance, &devices);
+	changed_free(&b->changed); // an open instance for each line would take all descriptors
 }
 
 // It waits for no name server and no file, and concerns few entries.

@@ -68,14 +68,6 @@ static int apply(struct live *l, struct err *err)
 	return -EINVAL;
 }
 
-// Adds or renews the references.
-static int renew(struct live *l, struct err *err)
-{
-	l->change->intent.now_s = (uint64_t)time(NULL);
-	l->change->intent.until_s = l->change->intent.now_s + LEASE_S;
-	return apply(l, err);
-}
-
 static int unblock(struct live *l, struct err *err)
 {
 	l->change->removes = true;
@@ -191,7 +183,7 @@ static int loop(struct live *l, struct err *err)
 			break;
 		if ((code = show(l, i, n, err)))
 			return code;
-		if (n % RENEW_S == 0 && (code = renew(l, err)))
+		if (n % RENEW_S == 0 && (code = apply(l, err)))
 			return code;
 	}
 	return 0;
@@ -205,8 +197,9 @@ int block_live(struct context *ctx, struct entry_change *change, struct err *err
 
 	snprintf(l.origin, sizeof(l.origin), "live-%d", getpid());
 	change->intent.origin = l.origin;
+	change->lease_s = LEASE_S;
 	catch_signals();
-	if ((code = renew(&l, err)))
+	if ((code = apply(&l, err)))
 		return code;
 	if (!ctx->quiet && !ctx->json)
 		out_line(ctx->out, "blocking until ^C");

@@ -307,6 +307,14 @@ def each_at_once(weir, *lines, status=0):
     return answers[:-1]
 
 
+def test_lines_for_themselves_do_not_keep_the_instance_open(on):
+    """A line for an origin is not applied together with others, and an instance has 20 descriptors and more."""
+    lines = "".join(f"unblock --origin jail{n}\n" for n in range(30))
+    done = run(["prlimit", "--nofile=200", *on.argv("batch", "--each")], input=lines, check=False)
+    assert done.returncode == 0 and done.stdout.count("ok ") == 30, done.stdout[-500:]
+
+
+
 def test_lines_that_wait_share_a_commit(pair, on):
     on("block", "203.0.113.1")
     before = commits(on)

@@ -119,3 +119,14 @@ def test_live_ends_when_the_instance_is_taken_away(pair, on):
     on("detach")
     output, _ = process.communicate(timeout=6)
     assert process.returncode in (1, 2, 3), output
+
+
+def test_the_time_of_its_entries_begins_with_the_lock(pair, on):
+    with on.locked():
+        process = on.start("block", "--live", "blocked.lab")
+        time.sleep(4)
+    wait_until_blocked(pair, process)
+    left = [entry["left_s"] for entry in on.json("list")["entries"]]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=3) == 0
+    assert left and min(left) >= 8

@@ -84,9 +84,12 @@ static int record_addition(struct entry_change *c, struct store *b, struct err *
 
 	if (code)
 		return code;
+	if (c->lease_s) {
+		c->intent.now_s = b->clock.wall_ms / 1000;
+		c->intent.until_s = c->intent.now_s + c->lease_s;
+	}
 	before = list ? list_size(b, c->intent.list) : 0;
 	targets_record(&c->targets, &c->intent, b, &c->done);
-	find_overruled(c, b);
 	if (!list)
 		return 0;
 	c->listed = list_size(b, c->intent.list);
@@ -126,6 +129,7 @@ static struct store *draft_list(const struct entry_changes *c)
 	    !bpffs_exist(c->instance) || store_draft(c->instance, &draft, &err) ||
 	    record_addition(c->at[0], draft, &err))
 		return NULL;
+	find_overruled(c->at[0], draft);
 	store_reduce(draft);
 	return TAKE_PTR(draft);
 }
@@ -257,10 +261,13 @@ static void find_groups(struct entry_change *c, const struct store *b)
 	c->hosts = first ? records_group_size(&b->records, &b->records.list, first) : 0;
 }
 
-static void note_result(struct entry_change *c, const struct store *b)
+// Without the lock: it takes a while for a long list.
+static void note_result(struct entry_change *c, bool adopted, const struct store *b)
 {
 	if (c->removes)
 		return;
+	if (!adopted)
+		find_overruled(c, b);
 	c->until_s = stays_until(c, b);
 	if (c->intent.group)
 		find_groups(c, b);
@@ -269,20 +276,22 @@ static void note_result(struct entry_change *c, const struct store *b)
 int entries_change(const struct entry_changes *c, struct entries_changed *ret, struct err *err)
 {
 	CLEANUP_STORE struct store *draft = draft_list(c), *store = NULL;
-	bool good;
+	bool adopted, good;
 	int code = open_store(c, &store, err);
 
+	if (store)
+		ret->damaged = store->damaged;
 	if (code)
 		return code;
-	good = (draft && store_adopt(store, draft)) || record_all(c, store);
+	adopted = draft && store_adopt(store, draft);
+	good = adopted || record_all(c, store);
 	if ((code = store_gather(store, err)))
 		return code;
 	if (good && !c->dry_run && (code = commit(c, store, err)))
 		return code;
 	store_unlock(store);
 	for (size_t n = 0; n < c->n; n++)
-		note_result(c->at[n], store);
-	ret->damaged = store->damaged;
+		note_result(c->at[n], adopted, store);
 	ret->unsaved = store->unsaved;
 	ret->instance = TAKE_PTR(store->instance);
 	return 0;

@@ -32,6 +32,8 @@ struct entry_change {
 	struct targets targets;
 	struct intent intent;
 	bool removes; // unblock, unallow
+	// From when the lock is held; 0: until intent.until_s, whenever the lock is free.
+	unsigned lease_s;
 	enum change_scope scope;
 	bool force;  // the list may shrink to less than half
 	bool failed; // set also by the caller: it is left out
