@@ -151,8 +151,10 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 
 	c->lb.options = (struct lb_apply_options){
 		.force = o->force, .trial_ms = o->trial_ms, .patient = o->patient};
-	if (!o->force && (code = candidate_check_tracking(c, err)))
+	if (!o->force && (code = candidate_check_tracking(c, o->quick, err)))
 		return code;
+	if (!o->quick)
+		quick_note_tracking(c, ret);
 	if ((code = candidate_load(c, b->instance, err)))
 		return code;
 	if (!o->force && (code = vips_check(c, b->instance, err)))
@@ -582,6 +584,18 @@ static int switch_same(struct bringup *b, struct candidate *c, const struct appl
 	return finish(b->instance, c, number, err);
 }
 
+// A new quick rule with 'vlan' where it would never match.
+static int check_quick_tags(const struct candidate *c, const struct apply_options *o,
+			    const struct instance *i, struct apply_result *ret, struct err *err)
+{
+	CLEANUP_VEC struct policy_devices devices = {0};
+
+	if (!o->quick)
+		return 0;
+	apply_devices_attached(c, i, &devices);
+	return apply_devices_check_tags(c, o, &devices, ret, err);
+}
+
 static int compile_same(struct candidate *c, const struct apply_options *o,
 			struct apply_result *ret, struct err *err)
 {
@@ -612,6 +626,8 @@ int apply_same(struct candidate *c, const struct apply_options *o, struct revisi
 	if ((code = quick_check(b.instance, &c->quick, err)))
 		return code;
 	if ((code = check_same(b.instance, same, err)))
+		return code;
+	if ((code = check_quick_tags(c, o, b.instance, ret, err)))
 		return code;
 	return switch_same(&b, c, o, same, ret, err);
 }

@@ -64,11 +64,39 @@ int apply_devices_find(const struct candidate *c, struct policy_devices *d,
 	return check_present(c, d, ret, err);
 }
 
+void apply_devices_attached(const struct candidate *c, const struct instance *i,
+			    struct policy_devices *ret)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct iface iface;
+	struct link link;
+
+	candidate_about(c, about);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		uint8_t class;
+
+		if (instance_iface(i, n, &iface, NULL) || iface.state != IFACE_ATTACHED ||
+		    link_get_by_index(iface.ifindex, &link, NULL))
+			continue;
+		class = generation_class(about, link.name);
+		if (class || !about->n_ifaces)
+			vec_push(ret, ((struct policy_device){.link = link, .class = class}));
+	}
+}
+
+static bool brings_vlan(const struct candidate *c, bool quick)
+{
+	for (size_t r = 0; r < c->image->n_rules; r++)
+		if (c->resolved->rules[r].vlan.given && candidate_brings(c, r, quick))
+			return true;
+	return false;
+}
+
 int apply_devices_check_tags(const struct candidate *c, const struct apply_options *o,
 			     const struct policy_devices *d, struct apply_result *ret,
 			     struct err *err)
 {
-	if (!c->image->matrix[MATRIX_RULES].use[FIELD_VLAN] || o->force)
+	if (o->force || !brings_vlan(c, o->quick))
 		return 0;
 	vec_each (d, device) {
 		struct tags tags;

@@ -21,8 +21,12 @@ struct policy_devices {
 // vec_free. 0 or -errno with err set.
 int apply_devices_find(const struct candidate *c, struct policy_devices *ret,
 		       struct apply_result *result, struct err *err);
-// Refuses a policy with 'vlan' on devices that remove tags before XDP; --force skips the check. 0
-// or -errno with err set.
+// The attached devices on which the policy is active, for a change of quick rules. The caller frees
+// *ret with vec_free.
+void apply_devices_attached(const struct candidate *c, const struct instance *i,
+			    struct policy_devices *ret);
+// Refuses rules with 'vlan' that the command brings (candidate_brings) on devices that remove tags
+// before XDP; --force skips the check. 0 or -errno with err set.
 int apply_devices_check_tags(const struct candidate *c, const struct apply_options *o,
 			     const struct policy_devices *d, struct apply_result *result,
 			     struct err *err);

@@ -58,6 +58,7 @@ void candidate_free(struct candidate *c)
 		free(broken->what);
 	vec_free(&c->broken);
 	candidate_free(c->plain);
+	candidate_free(c->after);
 	free(c);
 }
 
@@ -213,10 +214,21 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 	return 0;
 }
 
-int candidate_check_tracking(const struct candidate *c, struct err *err)
+bool candidate_brings(const struct candidate *c, size_t rule, bool quick)
 {
-	const struct image_rule *rule = uses_conntrack(c);
+	size_t n = rule - c->resolved->n_always;
+	bool is_quick = rule >= c->resolved->n_always && n < c->resolved->n_quick;
 
+	return quick ? is_quick && c->quick.at[n].fresh : !is_quick;
+}
+
+int candidate_check_tracking(const struct candidate *c, bool quick, struct err *err)
+{
+	const struct image_rule *rule = NULL;
+
+	for (size_t r = 0; r < c->image->n_rules && !rule; r++)
+		if (c->image->rules[r].flags & RULE_ESTABLISHED && candidate_brings(c, r, quick))
+			rule = &c->image->about[r];
 	if (!rule || conntrack_active())
 		return 0;
 	err_refused(
@@ -384,11 +396,11 @@ const struct quick_rule *candidate_quick(const struct candidate *c, const struct
 	return r->rule >= 0 && n < c->resolved->n_quick ? &c->quick.at[n] : NULL;
 }
 
-// The same policy without quick rules, from what was read and answered for this one.
-static int load_plain(struct candidate *c, struct err *err)
+// The same policy with other quick rules, from what was read and answered for this one.
+static int load_again(const struct candidate *c, struct candidate *again, struct err *err)
 {
-	struct candidate *plain = candidate_new_replay();
-	struct environment *from = &c->environment, *to = &plain->environment;
+	const struct environment *from = &c->environment;
+	struct environment *to = &again->environment;
 	int code;
 
 	to->files.at = from->files.at;
@@ -397,17 +409,38 @@ static int load_plain(struct candidate *c, struct err *err)
 	to->names.n = from->names.n;
 	to->geos.at = from->geos.at;
 	to->geos.n = from->geos.n;
-	code = candidate_compile(plain, c->path, c->ifaces, c->n_ifaces);
+	code = candidate_compile(again, c->path, c->ifaces, c->n_ifaces);
 	to->files.n = to->names.n = to->geos.n = 0;
 	to->files.at = NULL;
 	to->names.at = NULL;
 	to->geos.at = NULL;
-	c->plain = plain;
 	if (code)
 		return err_stated(err, EBADMSG, "the policy does not compile without quick rules");
-	if ((code = lb_apply_find_nexthops(&plain->lb, plain->resolved, 0, err)))
+	if ((code = lb_apply_find_nexthops(&again->lb, again->resolved, 0, err)))
 		return code;
-	return candidate_load(plain, NULL, err);
+	return candidate_load(again, NULL, err);
+}
+
+static int load_plain(struct candidate *c, struct err *err)
+{
+	c->plain = candidate_new_replay();
+	return load_again(c, c->plain, err);
+}
+
+int candidate_after(struct candidate *c, uint64_t time_s, struct candidate **ret, struct err *err)
+{
+	int code = 0;
+
+	if (!c->after || c->after_s != time_s) {
+		candidate_free(c->after);
+		c->after = candidate_new_replay();
+		c->after_s = time_s;
+		quick_remain(&c->quick, time_s, &c->after->quick);
+		code = load_again(c, c->after, err);
+	}
+	if (!code)
+		*ret = c->after;
+	return code;
 }
 
 // Does the packet of line number `line` get what it expects without quick rules?

@@ -36,7 +36,9 @@ struct candidate {
 	struct generation *generation;
 	struct test_program *test;
 	struct generation_cost cost;
-	struct candidate *plain;             // without quick rules; NULL: not needed so far
+	struct candidate *plain; // without quick rules; NULL: not needed so far
+	struct candidate *after; // candidate_after(), and of which time
+	uint64_t after_s;
 	VEC(struct candidate_broken) broken; // found by candidate_prove()
 	const char *path;                    // of the last compile; both belong to the caller
 	const char *const *ifaces;
@@ -74,9 +76,12 @@ int candidate_plan(struct candidate *c, const struct instance *i, uint32_t runni
 // before the switch. 0 or -errno with err set; a refusal that a rule caused is an error in c->diag
 // as well.
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err);
-// Refuses a policy with `established` if connection tracking is idle, with the nft lines that start
-// it.
-int candidate_check_tracking(const struct candidate *c, struct err *err);
+// Is the rule of this number one that the command brings: with `quick`, where only quick rules
+// change, a new quick rule, else a rule of the policy?
+bool candidate_brings(const struct candidate *c, size_t rule, bool quick);
+// Refuses such a rule with `established` if connection tracking is idle, with the nft lines that
+// start it.
+int candidate_check_tracking(const struct candidate *c, bool quick, struct err *err);
 // The policy's interfaces, for the generation's own record.
 void candidate_about(const struct candidate *c, struct generation_about *ret);
 // Runs every expect line on the test program. A packet that a quick rule decides is asked once more
@@ -86,6 +91,9 @@ int candidate_prove(struct candidate *c, const struct instance *i, struct err *e
 
 // The quick rule that has decided; NULL: none has.
 const struct quick_rule *candidate_quick(const struct candidate *c, const struct test_result *r);
+// The same policy without the quick rules that have ended at this time. *ret belongs to c and is
+// valid until the next call. 0 or -errno with err set.
+int candidate_after(struct candidate *c, uint64_t time_s, struct candidate **ret, struct err *err);
 // "pass (default, edge.weir:21)", "drop via \"social\"": the answer of the test program.
 void candidate_describe(const struct candidate *c, const struct test_result *r, char *buf,
 			size_t size);

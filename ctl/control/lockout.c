@@ -46,10 +46,19 @@ static struct resolved_packet answer(const struct addr *from, uint16_t sport, co
 	};
 }
 
-// One of a login that is known.
-static struct resolved_packet login_packet(const struct session *s)
+#define LOGIN_PACKETS 9
+
+// One of the packets of a login that is known: of several lengths, from near and far.
+static struct resolved_packet login_packet(const struct session *s, size_t number)
 {
-	return answer(&s->peer, s->peer_port, &s->local, s->local_port, IPPROTO_TCP);
+	static const uint8_t ttls[] = {64, 50, 120};
+	static const uint16_t payloads[] = {0, 100, 1400};
+	struct resolved_packet p =
+		answer(&s->peer, s->peer_port, &s->local, s->local_port, IPPROTO_TCP);
+
+	p.ttl = ttls[number % 3];
+	p.length = (p.from.family == 4 ? 40u : 60u) + payloads[number / 3];
+	return p;
 }
 
 // device: of an attach; NULL: a candidate is asked.
@@ -152,14 +161,45 @@ static bool holds_on(const struct lockout *l, const struct link *link, uint32_t 
 	return instance_find_iface(l->instance, link->name, &number, NULL) || number;
 }
 
-static int refuse_login(const struct lockout *l, const struct session *s, const struct link *link,
-			const char *verdict, struct err *err)
+// The answer about a packet of a login.
+struct login_answer {
+	struct candidate *by; // whose answer it is
+	struct test_result result;
+	char ended[32]; // the last quick rule that passes the packet before it ends; "": none does
+};
+
+// A pass by a quick rule that ends is asked about once more, without the rules that have ended by
+// then.
+static int ask_lasting(struct candidate *c, const struct resolved_packet *p,
+		       struct login_answer *ret, struct err *err)
 {
-	bool own = s == l->options->session;
+	const struct quick_rule *rule;
+	int code;
+
+	*ret = (struct login_answer){.by = c};
+	while (!(code = candidate_ask(ret->by, p, false, &ret->result, err))) {
+		rule = ret->result.verdict == XDP_PASS ? candidate_quick(ret->by, &ret->result)
+						       : NULL;
+		if (!rule || !rule->until_s)
+			return 0;
+		snprintf(ret->ended, sizeof(ret->ended), "%s", rule->label);
+		if ((code = candidate_after(c, rule->until_s, &ret->by, err)))
+			return code;
+	}
+	return code;
+}
+
+static int refuse_login(const struct lockout *l, const struct session *s, const struct link *link,
+			const struct login_answer *a, struct err *err)
+{
+	bool own = s == l->options->session, later = a->ended[0];
+	char verdict[512];
 	addr_text peer;
 
-	err_refused(err, "the policy would cut off %s login from %s, on '%s': %s",
-		    own ? "your own" : "the", addr_format(&s->peer, peer), link->name, verdict);
+	candidate_describe(a->by, &a->result, verdict, sizeof(verdict));
+	err_refused(err, "the policy would cut off %s login from %s, on '%s'%s%s%s: %s",
+		    own ? "your own" : "the", addr_format(&s->peer, peer), link->name,
+		    later ? ", when " : "", a->ended, later ? " ends" : "", verdict);
 	err_hint(err, "add 'always pass from %s', or use --force", peer);
 	return -EPERM;
 }
@@ -171,22 +211,30 @@ static bool is_by_new(const struct candidate *c, const struct test_result *r)
 	return rule && rule->fresh;
 }
 
-// Of another login only what a new quick rule does counts: it may be cut off already.
+// Of another login only what a new quick rule does counts: it may be cut off already. So it is with
+// the own login after the end of a quick rule, unless the policy is new.
+static bool counts(const struct lockout *l, const struct session *s, const struct login_answer *a)
+{
+	if (s == l->options->session && !(a->ended[0] && l->options->quick))
+		return true;
+	return is_by_new(a->by, &a->result);
+}
+
 static int check_way(const struct lockout *l, const struct session *s, const struct link *link,
 		     uint32_t iface, struct err *err)
 {
-	struct resolved_packet p = login_packet(s);
-	struct test_result result;
-	char verdict[512];
-	int code;
+	for (size_t n = 0; n < LOGIN_PACKETS; n++) {
+		struct resolved_packet p = login_packet(s, n);
+		struct login_answer a;
+		int code;
 
-	p.iface = iface;
-	code = candidate_ask(l->c, &p, false, &result, err);
-	if (code || result.verdict == XDP_PASS ||
-	    (s != l->options->session && !is_by_new(l->c, &result)))
-		return code;
-	candidate_describe(l->c, &result, verdict, sizeof(verdict));
-	return refuse_login(l, s, link, verdict, err);
+		p.iface = iface;
+		if ((code = ask_lasting(l->c, &p, &a, err)))
+			return code;
+		if (a.result.verdict != XDP_PASS && counts(l, s, &a))
+			return refuse_login(l, s, link, &a, err);
+	}
+	return 0;
 }
 
 // Once for each interface of the policy.
@@ -397,28 +445,39 @@ static void describe(const struct gate_seen *s, const struct test_result *r, cha
 		snprintf(buf, size, "%s", reason_text(r->reason));
 }
 
-// Does a packet of the login pass? If not, the answer in words.
+static int ask_packet(const struct gate_seen *s, struct test_program *test,
+		      const struct resolved_packet *packet, struct test_result *ret,
+		      struct err *err)
+{
+	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
+	const struct policy_test question = {.iface = s->class, .live = 1, .calm = 1};
+	size_t length;
+	int code = frame_build(packet, frame, &length, err);
+
+	return code ? code : test_program_run(test, frame, length, &question, ret, err);
+}
+
+// Do the packets of the login pass? If not, the answer in words.
 static int ask(const struct gate_seen *s, const struct session *session, bool *ret, char *buf,
 	       size_t size, struct err *err)
 {
 	CLEANUP_GENERATION struct generation *g = NULL;
 	CLEANUP_TEST_PROGRAM struct test_program *test = NULL;
-	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
-	const struct resolved_packet packet = login_packet(session);
-	const struct policy_test question = {.iface = s->class, .live = 1, .calm = 1};
 	struct test_result result;
-	size_t length;
 	int code = generation_open(s->instance, s->generation, &g, err);
 
 	if (code)
 		return code;
 	if ((code = test_program_open(s->instance, g, &test, err)))
 		return code;
-	if ((code = frame_build(&packet, frame, &length, err)))
-		return code;
-	if ((code = test_program_run(test, frame, length, &question, &result, err)))
-		return code;
-	*ret = result.verdict == XDP_PASS;
+	*ret = true;
+	for (size_t n = 0; n < LOGIN_PACKETS && *ret; n++) {
+		const struct resolved_packet packet = login_packet(session, n);
+
+		if ((code = ask_packet(s, test, &packet, &result, err)))
+			return code;
+		*ret = result.verdict == XDP_PASS;
+	}
 	if (!*ret)
 		describe(s, &result, buf, size);
 	return 0;

@@ -12,7 +12,8 @@
 // gateways' neighbour discovery through the candidate's test program. A policy that drops the
 // session's packets, or a remote session that cannot be placed without a trial, is ERR_REFUSED
 // unless forced; the rest become warnings. With o->quick, so is a new quick rule that drops the
-// packets of any login over ssh.
+// packets of any login over ssh. A quick rule that passes them until it ends is no reason to accept
+// either.
 int lockout_check(struct candidate *c, const struct instance *i, const struct apply_options *o,
 		  struct apply_result *ret, struct err *err);
 

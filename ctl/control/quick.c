@@ -261,6 +261,20 @@ size_t quick_end(struct quick_rules *q, uint64_t now_s)
 	return ended;
 }
 
+void quick_remain(const struct quick_rules *q, uint64_t after_s, struct quick_rules *ret)
+{
+	vec_each (q, from) {
+		struct quick_rule rule = {.until_s = from->until_s, .fresh = from->fresh};
+
+		if (from->until_s && from->until_s <= after_s)
+			continue;
+		quick_set_id(&rule, from->id);
+		rule.name = from->name ? mem_strdup(from->name) : NULL;
+		rule.text = mem_strdup(from->text);
+		vec_push(ret, rule);
+	}
+}
+
 uint64_t quick_next_end(const struct quick_rules *q)
 {
 	uint64_t next = UINT64_MAX;

@@ -55,6 +55,9 @@ struct policy_quick *quick_texts(const struct quick_rules *q);
 void quick_change(struct quick_rules *q);
 // Removes the rules whose time has come, and makes that a change. Returns their number.
 size_t quick_end(struct quick_rules *q, uint64_t now_s);
+// The rules that remain after this time, for another candidate: *ret, which is empty, gets copies
+// of what a candidate needs.
+void quick_remain(const struct quick_rules *q, uint64_t after_s, struct quick_rules *ret);
 // The time of the first end; UINT64_MAX: none ends.
 uint64_t quick_next_end(const struct quick_rules *q);
 

@@ -14,6 +14,7 @@
 #include "ctl/control/apply.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/recover.h"
+#include "ctl/net/conntrack.h"
 
 bool quick_is_other_command(int code)
 {
@@ -40,6 +41,16 @@ int quick_judge_rules(const struct candidate *c, const struct apply_options *o,
 		return -EPERM;
 	}
 	return 0;
+}
+
+void quick_note_tracking(const struct candidate *c, struct apply_result *ret)
+{
+	for (size_t n = 0; n < c->resolved->n_quick; n++)
+		if (c->resolved->rules[c->resolved->n_always + n].established &&
+		    !conntrack_active())
+			vec_push(&ret->warnings, mem_printf("%s with 'established' does not match: "
+							    "connection tracking is off",
+							    c->quick.at[n].label));
 }
 
 int quick_judge_expects(const struct candidate *c, const struct apply_options *o,

@@ -23,6 +23,8 @@ bool quick_is_other_command(int code);
 // one with a name of the policy.
 int quick_judge_rules(const struct candidate *c, const struct apply_options *o,
 		      struct apply_result *ret, struct err *err);
+// With another policy: warns about rules with `established` if connection tracking is idle.
+void quick_note_tracking(const struct candidate *c, struct apply_result *ret);
 // Refuses, unless forced, a new rule that breaks an expect line; each is a warning.
 int quick_judge_expects(const struct candidate *c, const struct apply_options *o,
 			struct apply_result *ret, struct err *err);

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from labnet import socket_in, until
-from policylab import Policies, hits, login, udp
+from labnet import WEIR, socket_in, until
+from policylab import Policies, hits, logged_in, login, udp
 from statefile import read_rows, write_rows
 
 SOURCE = "203.0.113.7"
@@ -249,6 +249,84 @@ def test_a_login_is_not_cut_off(on, pair):
         on("rule", "add", f"drop proto udp from {pair.far4} to any port 9")
         on("rule", "add", "--force", f"drop from {pair.far4}")
         on("rule", "add", "drop proto udp to any port 10")  # what was forced is not asked again
+
+
+@pytest.mark.parametrize("rule", [
+    "drop proto tcp to any port 2222 length 61-1500", "drop proto tcp to any port 2222 length 1400-1500",
+    "drop ttl 1-63", "drop ttl 65-200", "drop proto tcp length 100-200 ttl 100-128"])
+@pytest.mark.parametrize("far", ["far4", "far6"])
+def test_a_login_has_packets_of_several_kinds(on, pair, far, rule):
+    with login(pair, getattr(pair, far)):
+        assert f"would cut off the login from {getattr(pair, far)}" in on.fails(3, "rule", "add", rule)
+        assert listed(on) == []
+        on("rule", "add", "drop proto tcp to any port 2222 length 1500-9000")
+
+
+def test_attaching_asks_with_these_packets_too(pair, weir):
+    pair.link("add", "v1", "type", "veth", "peer", "v2")
+    try:
+        weir("attach", "v1")
+        weir("rule", "add", "drop proto tcp length 1000-1500 ttl 1-63")
+        status, printed = logged_in(pair, pair.far4, [WEIR, "-n", weir.name, "attach", "near0"])
+        assert status == 3 and "cut off your own login" in printed and "quick 1" in printed, printed
+    finally:
+        weir("detach", "--force", check=False)
+        pair.link("del", "v1")
+
+
+def test_a_pass_that_ends_does_not_save_a_login(on, pair):
+    with login(pair, pair.far4):
+        on("rule", "add", "--for", "10m", f"pass proto tcp from {pair.far4} to any port 2222")
+        on("rule", "add", "--for", "1h", f"pass proto tcp from {pair.far4} to any")
+        refused = on.fails(3, "rule", "add", "drop proto tcp to any port 2222")
+        assert f"would cut off the login from {pair.far4}, on 'near0', when quick 2 ends: drop" in refused
+        assert ids(on) == [1, 2]
+        on("rule", "add", "drop proto tcp to any port 2223")
+        on("rule", "add", "--for", "5m", "pass proto tcp to any port 2224")
+        on("rule", "add", "pass proto tcp from 10.77.0.0/24 to any")
+        on("rule", "add", "drop proto tcp to any port 2222")
+
+
+def test_a_pass_that_ends_does_not_save_the_own_login(on, pair, policy):
+    way_in = f"pass proto tcp from {pair.far4} to any port 2222"
+    command = [WEIR, "-n", on.name, "apply", policy.write("default drop\n")]
+    on("rule", "add", "--for", "10m", way_in)
+    status, printed = logged_in(pair, pair.far4, command)
+    assert status == 3 and "your own login" in printed and "when quick 1 ends: drop (default" in printed, printed
+    on("rule", "add", "--first", way_in)
+    status, printed = logged_in(pair, pair.far4, command)
+    assert status == 0, printed
+    on("rule", "delete", "2")  # no login: not asked
+    status, printed = logged_in(pair, pair.far4, [WEIR, "-n", on.name, "rule", "add", "drop proto udp to any port 9"])
+    assert status == 0, printed  # it is not what cuts off
+
+
+def test_vlan_where_the_tags_are_removed(on, pair, policy):
+    pair.link("add", "v1", "type", "veth", "peer", "v2")
+    try:
+        on("attach", "v1")
+        refused = on("rule", "add", "drop vlan 10", check=False)
+        assert refused.returncode == 3 and "ethtool -K v2 txvlan off" in refused.stderr and listed(on) == []
+        on("rule", "add", "--force", "drop vlan 10")
+        on("rule", "add", "drop proto udp to any port 9")
+        warned = policy(POLICY, devices="near0, v1").stderr
+        assert "warning: 'v1': VLAN tags are removed" in warned
+        assert "on 'v1'" in on("rule", "add", "drop vlan 11", check=False).stderr and ids(on) == [1, 2]
+        assert "'v1'" in policy.fails(3, POLICY + "drop vlan 11", devices="near0, v1")
+        policy(POLICY.replace("77", "78"), devices="near0")
+        on("rule", "add", "drop vlan 11")
+    finally:
+        on("detach", "v1", "--force", check=False)
+        pair.link("del", "v1")
+
+
+def test_established_without_connection_tracking(on, policy):
+    assert "nft add table" in on.fails(3, "rule", "add", "pass established")
+    on("rule", "add", "--force", "pass established")
+    on("rule", "add", "drop proto udp to any port 9")
+    assert "quick 1 with 'established' does not match: connection tracking is off" in policy(POLICY).stderr
+    assert on("refresh", "--policy").returncode == 0
+    assert "nft add table" in policy.fails(3, POLICY + "pass established")
 
 
 def test_expect_lines(on, policy):
