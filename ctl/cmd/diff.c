@@ -133,15 +133,12 @@ static void compare_active(struct diff *d, const char *id, const struct candidat
 }
 
 // Quick rules belong to no policy, so they are no difference.
-static void show_quick(struct context *ctx)
+static void show_quick(struct context *ctx, size_t n)
 {
-	CLEANUP_QUICK struct quick_rules q = {0};
-
-	quick_read(ctx->instance, &q, NULL);
-	out_set_u64(ctx->out, "quick_rules", q.n);
-	if (q.n && !ctx->quiet)
-		out_line(ctx->out, "%zu quick %s in front of the policy (weir rule list)", q.n,
-			 num_plural(q.n, "rule is", "rules are"));
+	out_set_u64(ctx->out, "quick_rules", n);
+	if (n && !ctx->quiet)
+		out_line(ctx->out, "%zu quick %s in front of the policy (weir rule list)", n,
+			 num_plural(n, "rule is", "rules are"));
 }
 
 static int compare(struct context *ctx, const struct args *args, const struct candidate *c,
@@ -158,7 +155,7 @@ static int compare(struct context *ctx, const struct args *args, const struct ca
 	if (current)
 		compare_active(&d, id, c);
 	out_end(ctx->out);
-	show_quick(ctx);
+	show_quick(ctx, c->quick.n);
 	if (d.differences)
 		return err_refused(err, "'%s' differs from revision %s%s", file, id,
 				   current ? " or from the active policy" : "");
@@ -191,6 +188,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	c->environment.instance = ctx->instance;
 	c->environment.offline = args_has(args, "offline");
 	c->environment.session = ctx->session_here ? &ctx->session : NULL;
+	quick_read(ctx->instance, &c->quick, NULL); // as apply: they add addresses and devices
 	code = candidate_compile(c, args->words.at[0], NULL, 0);
 	policy_show_findings(ctx, c);
 	if (code)

@@ -37,6 +37,20 @@ static void change_free(struct rule_change *change)
 	quick_free_rule(&change->rule);
 }
 
+// Without an instance nothing could check a new rule.
+static int change_saved(struct rule_change *change, struct err *err)
+{
+	const struct apply_options options = {
+		.instance = change->ctx->instance,
+		.command = change->ctx->line,
+		.dry_run = args_has(change->args, "dry-run"),
+	};
+
+	if (change->rule.fresh)
+		return not_attached(options.instance, "add rules", err);
+	return quick_edit_saved(&options, change->edit, change, err);
+}
+
 // Once more when another command was first.
 static int change_rules(struct rule_change *change, struct err *err)
 {
@@ -47,7 +61,7 @@ static int change_rules(struct rule_change *change, struct err *err)
 	if (code)
 		return code;
 	if (!bpffs_exist(ctx->instance))
-		return not_attached(ctx->instance, "change rules", err);
+		return change_saved(change, err);
 	if ((code = policy_dns(ctx, change->args, &dns, err)))
 		return code;
 	for (unsigned n = 1;; n++) {
@@ -126,6 +140,8 @@ static int edit_add(void *change_of, struct quick_rules *q, struct err *err)
 
 static int check_name(const char *name, struct err *err)
 {
+	uint64_t number;
+
 	if (!*name)
 		return err_input(err, "the name of the rule is empty");
 	if (strlen(name) > NAME_BYTES_MAX)
@@ -134,6 +150,8 @@ static int check_name(const char *name, struct err *err)
 		if (*at < ' ' || *at > '~' || *at == '"')
 			return err_input(err, "the name of a rule has printable ASCII characters, "
 					      "without '\"'");
+	if (!num_parse_u64(name, strlen(name), 0, UINT64_MAX, &number))
+		return err_input(err, "the name of a rule is not a number: that is an ID");
 	if (!strncmp(name, "quick ", 6))
 		return err_input(err, "'quick N' is the name of a rule without one");
 	return 0;
@@ -154,6 +172,8 @@ static int take_name(const struct args *args, char **text, struct quick_rule *re
 		ret->name = mem_strdup(*text + 1);
 		*text = end + 1 + strspn(end + 1, " \t");
 	}
+	if (ret->name && **text == '"')
+		return err_input(err, "the rule has two names");
 	return ret->name ? check_name(ret->name, err) : 0;
 }
 
@@ -469,7 +489,11 @@ static int run_list(struct context *ctx, const struct args *args, struct err *er
 		*err = why;
 		return code;
 	}
-	return list_rules(ctx, args, i, c ? &c->quick : &saved, c, err);
+	if (c && c->quick.n)
+		return list_rules(ctx, args, i, &c->quick, c, err);
+	if ((code = quick_read(ctx->instance, &saved, err))) // rules that could not be restored
+		return code;
+	return list_rules(ctx, args, NULL, &saved, NULL, err);
 }
 
 // ---- the command --------------------------------------------------------------------------------

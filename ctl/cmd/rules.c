@@ -109,8 +109,13 @@ void rules_quick_alarms(const char *instance, const struct generation_about *abo
 	struct err why = {0};
 	num_text late;
 
+	if (!about->quick && !quick_read(instance, &q, NULL) && q.n) {
+		add(ctx, "%zu quick %s saved but not active (weir rule list)", q.n,
+		    num_plural(q.n, "rule is", "rules are"));
+		return;
+	}
 	if (quick_read_version(instance, about->quick, &q, &why))
-		add(ctx, "%s (%s)", why.text, why.hint);
+		add(ctx, why.hint[0] ? "%s (%s)" : "%s", why.text, why.hint);
 	vec_each (&q, rule)
 		if (!trial && rule->until_s && rule->until_s + OVERDUE_S <= now_s)
 			add(ctx,

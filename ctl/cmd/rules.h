@@ -13,8 +13,8 @@ int rules_load(const struct instance *i, bool addresses, struct candidate **ret,
 // `weir block X port 22`: adds the quick rule `text`, with --for, --note, --origin, --force and
 // --dry-run of args. 0 or -errno with err set.
 int rule_add(struct context *ctx, const struct args *args, const char *text, struct err *err);
-// `weir unblock X port 22`: deletes the quick rules with this text, with --origin those of the
-// origin. None is no error. 0 or -errno with err set.
+// `weir unblock X port 22`: deletes the quick rules with this text, with --origin only
+// rules of this origin. None is no error. 0 or -errno with err set.
 int rule_delete(struct context *ctx, const struct args *args, const char *text, struct err *err);
 // Sets "quick_rules" and prints a line about the quick rules in front of a generation.
 void rules_quick_show(struct out *o, const char *instance, const struct generation_about *about);

@@ -561,7 +561,7 @@ static int check_same(const struct instance *i, const struct revision *same, str
 	if (!strcmp(in_force, same->id) && now.answers == same->answers)
 		return 0;
 	err_refused(err, "another command has changed the policy meanwhile");
-	return -EAGAIN;
+	return -ESTALE;
 }
 
 static int switch_same(struct bringup *b, struct candidate *c, const struct apply_options *o,

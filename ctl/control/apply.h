@@ -39,9 +39,9 @@ int apply(struct candidate *c, const struct apply_options *options, struct apply
 // Applies the active policy (`same`, whose record is in c->environment) with other answers for its
 // names, or with the quick rules in c->quick (options->quick): steps 1, 4 and 6, under the same
 // revision, whose record gets the answers after the switch. Interfaces do not change. -EBUSY during
-// a trial; -EAGAIN or -ESTALE if another command has changed the policy, its answers or its quick
-// rules before. ret->generation is 0 without a switch; an error after the switch is about the
-// record.
+// a trial; -ESTALE if another command has changed the policy, its answers or its quick rules
+// before; -EAGAIN as lock_take. ret->generation is 0 without a switch; an error after the switch is
+// about the record.
 int apply_same(struct candidate *c, const struct apply_options *options, struct revision *same,
 	       struct apply_result *ret, struct err *err);
 

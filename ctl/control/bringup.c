@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/time.h"
 #include "ctl/control/entries/store.h"
@@ -60,25 +61,68 @@ static int load_accepted(const char *instance, const char *id, struct restore *r
 	return code;
 }
 
-// id "": quick rules only; without any, r->candidate remains NULL.
-static int prepare(const char *instance, const char *id, struct restore *r, struct err *err)
+// Takes the rules; quick NULL: none.
+static int compile_accepted(const char *instance, const char *id, struct quick_rules *quick,
+			    struct restore *r, struct err *err)
 {
-	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	const char *path;
-	int code = quick_read(instance, &c->quick, err);
+	int code;
 
-	if (code)
-		return code;
-	quick_end(&c->quick, time_s(CLOCK_REALTIME));
-	if (!id[0] && !c->quick.n)
-		return 0;
-	r->candidate = TAKE_PTR(c);
+	r->candidate = candidate_new_replay();
+	if (quick) {
+		r->candidate->quick = *quick;
+		*quick = (struct quick_rules){0};
+	}
 	if ((code = load_accepted(instance, id, r, &path, err)))
 		return code;
 	if (candidate_compile(r->candidate, path, NULL, 0))
 		return err_stated(err, EBADMSG, "%s%s no longer %s",
 				  id[0] ? "the accepted policy " : "the quick rules", id,
 				  id[0] ? "compiles" : "compile");
+	return 0;
+}
+
+static void take_first(void *ctx, enum diag_level level, const char *file, unsigned line,
+		       unsigned column, const char *message, const char *hint)
+{
+	struct err *why = ctx;
+
+	if (level == DIAG_ERROR && !why->text[0])
+		err_refused(why, "the quick rules are left out: %s: %s", file ? file : "policy",
+			    message);
+}
+
+// A quick rule that does not compile keeps nothing else from being restored.
+static int leave_out(const char *instance, const char *id, struct restore *r, struct err *err)
+{
+	struct err why = {0};
+	int code = 0;
+
+	diag_each(r->candidate->diag, take_first, &why);
+	restore_free(r);
+	err_clear(err);
+	if (id[0])
+		code = compile_accepted(instance, id, NULL, r, err);
+	r->left_out = why;
+	return code;
+}
+
+// id "": quick rules only; without any, r->candidate remains NULL.
+static int prepare(const char *instance, const char *id, struct restore *r, struct err *err)
+{
+	CLEANUP_QUICK struct quick_rules quick = {0};
+	int code = quick_read(instance, &quick, err);
+
+	if (code)
+		return code;
+	quick_end(&quick, time_s(CLOCK_REALTIME));
+	if (!id[0] && !quick.n)
+		return 0;
+	code = compile_accepted(instance, id, &quick, r, err);
+	if (code && r->candidate->quick.n && diag_errors(r->candidate->diag))
+		code = leave_out(instance, id, r, err);
+	if (code || !r->candidate)
+		return code;
 	return lb_apply_find_nexthops(&r->candidate->lb, r->candidate->resolved, NEXTHOP_WAIT_MS,
 				      err);
 }
@@ -134,6 +178,16 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 	return commit_switch(i, c->generation, 0, err);
 }
 
+// The restored policy is without the saved rules. They become the only list, so that no other one
+// counts as active.
+static int keep_rules(const char *instance, struct err *err)
+{
+	CLEANUP_QUICK struct quick_rules q = {0};
+	int code = quick_read(instance, &q, err);
+
+	return code || !q.version ? code : quick_save(instance, &q, err);
+}
+
 // Loads the current revision, and quick rules in front of it, and puts it into both slots; if
 // another one was prepared, prepares this one. No accepted policy: 0 and an empty ret_revision. The
 // caller holds the lock.
@@ -148,9 +202,13 @@ static int restore_policy(const struct instance *i, struct restore *r,
 		return code;
 	if (!r->candidate || strcmp(id, r->revision.id) != 0) {
 		restore_free(r);
-		if ((code = prepare(i->name, id, r, err)) || !r->candidate)
+		if ((code = prepare(i->name, id, r, err)))
 			return code;
 	}
+	if (r->left_out.text[0] && (code = keep_rules(i->name, err)))
+		return code;
+	if (!r->candidate)
+		return 0;
 	if ((code = load(i, r->candidate, &r->revision, err)))
 		return code;
 	snprintf(ret_revision, REVISION_ID, "%s", id);
@@ -176,7 +234,11 @@ static int restore_state(struct bringup *b, struct restore *r, const char *name,
 		err_hint(err, "weir apply FILE applies another policy");
 		return code;
 	}
+	if (code)
+		keep_rules(name, NULL);
 	err_clear(err);
+	if (r->left_out.text[0] && !new_policy)
+		log_warning("%s", r->left_out.text);
 	if (b->revision[0])
 		b->cost = r->candidate->cost;
 	if ((code = entries_restore(b->instance, &b->restored, &b->damaged, err)))

@@ -16,6 +16,7 @@
 struct restore {
 	struct candidate *candidate; // NULL: nothing is prepared
 	struct revision revision;    // without id: only quick rules
+	struct err left_out;         // why quick rules are left out; text "": they are not
 };
 void restore_free(struct restore *r);
 #define CLEANUP_RESTORE CLEANUP(restore_free)

@@ -144,9 +144,14 @@ static int write_file(const char *instance, const struct quick_rules *q,
 	CLEANUP(json_writer_free) struct json_writer file = {0};
 
 	add_list(&file, q, q->version);
-	if (before)
-		add_list(&file, before, before->base);
+	if (before) // no rules that were active have the version 0
+		add_list(&file, before, before->base ? before->base : before->version);
 	return state_write(path, &file, err);
+}
+
+int quick_save(const char *instance, const struct quick_rules *q, struct err *err)
+{
+	return write_file(instance, q, NULL, err);
 }
 
 // ---- which list counts --------------------------------------------------------------------------
@@ -154,7 +159,7 @@ static int write_file(const char *instance, const struct quick_rules *q,
 // The list of this version; NULL: the file does not have it.
 static struct quick_rules *find(struct quick_file *f, uint64_t version)
 {
-	for (size_t l = 0; l < LISTS; l++)
+	for (size_t l = 0; l < f->n; l++)
 		if (f->lists[l].version == version)
 			return &f->lists[l];
 	return NULL;
@@ -316,9 +321,13 @@ int quick_stage(const struct instance *i, const struct quick_rules *q, struct er
 int quick_settle(const struct instance *i, struct err *err)
 {
 	CLEANUP_QUICK struct quick_rules now = {0};
-	int code = read_for(i->name, i, &now, err);
+	struct commit_state state;
+	int code = commit_read(i, &state, err);
 
+	if (code || !state.in_force) // unknown which list is active
+		return code;
+	code = read_for(i->name, i, &now, err);
 	if (code || now.version != now.base || now.version == now.newest)
 		return code;
-	return write_file(i->name, &now, NULL, err);
+	return quick_save(i->name, &now, err);
 }

@@ -66,6 +66,8 @@ uint64_t quick_next_end(const struct quick_rules *q);
 int quick_check(const struct instance *i, const struct quick_rules *q, struct err *err);
 // Writes changed rules beside the active ones, before the switch. 0 or -errno with err set.
 int quick_stage(const struct instance *i, const struct quick_rules *q, struct err *err);
-// Removes a list that no switch has activated. The caller holds the lock. 0 or -errno with err
-// set.
+// Writes the rules as the only list. The caller holds the lock. 0 or -errno with err set.
+int quick_save(const char *instance, const struct quick_rules *q, struct err *err);
+// Removes a list that no switch has activated; without a generation both lists stay. The caller
+// holds the lock. 0 or -errno with err set.
 int quick_settle(const struct instance *i, struct err *err);

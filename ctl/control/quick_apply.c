@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/time.h"
@@ -14,11 +15,33 @@
 #include "ctl/control/apply.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/recover.h"
+#include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/lock.h"
 #include "ctl/net/conntrack.h"
 
 bool quick_is_other_command(int code)
 {
-	return code == -ESTALE || code == -EAGAIN;
+	return code == -ESTALE;
+}
+
+int quick_edit_saved(const struct apply_options *options, quick_edit *edit, void *ctx,
+		     struct err *err)
+{
+	CLEANUP_QUICK struct quick_rules q = {0};
+	CLEANUP_FD int lock = -1;
+	int code = lock_take(options->instance, options->command, &lock, err);
+
+	if (code)
+		return code;
+	if (bpffs_exist(options->instance)) {
+		err_refused(err, "another command has attached the instance meanwhile");
+		return -ESTALE;
+	}
+	if ((code = quick_read(options->instance, &q, err)))
+		return code;
+	if ((code = edit(ctx, &q, err)) || !q.changed || options->dry_run)
+		return code;
+	return quick_save(options->instance, &q, err);
 }
 
 // ---- new rules ----------------------------------------------------------------------------------

@@ -11,13 +11,18 @@ typedef int quick_edit(void *ctx, struct quick_rules *q, struct err *err);
 
 // Ends the rules whose time has come, calls `edit` (NULL: nothing else changes), and switches if
 // the list has changed; without a policy the rules are the policy. Waits for the lock only.
-// -ESTALE or -EAGAIN: another command came first, and the whole can be repeated with another
-// candidate; -EBUSY during a trial. c: made by candidate_new_replay(), for its findings. 0 or
+// -ESTALE: another command came first, and the whole can be repeated with another candidate; -EBUSY
+// during a trial; -EAGAIN as lock_take. c: made by candidate_new_replay(), for its findings. 0 or
 // -errno with err set.
 int quick_apply(struct candidate *c, const struct apply_options *options, quick_edit *edit,
 		void *ctx, struct apply_result *ret, struct err *err);
 // May the change be repeated after this -errno?
 bool quick_is_other_command(int code);
+
+// Calls `edit` with the saved rules of an instance that is not attached, and writes them unless it
+// is a dry run. -ESTALE: it is attached meanwhile. 0 or -errno with err set.
+int quick_edit_saved(const struct apply_options *options, quick_edit *edit, void *ctx,
+		     struct err *err);
 
 // Steps of apply_same(): refuses, unless forced, a new rule that no packet can match, and always
 // one with a name of the policy.

@@ -240,10 +240,14 @@ static void check_target(struct expect_check *k)
 static void check_via(struct expect_check *k)
 {
 	const struct ast_expect *a = k->ast;
+	uint32_t number;
 
 	if (a->via != VIA_RULE)
 		return;
-	if (ast_find_rule(k->c->ast, a->rule) == INDEX_NONE)
+	number = ast_find_rule(k->c->ast, a->rule);
+	if (number != INDEX_NONE && k->c->ast->rules.at[number].quick)
+		fail(k, a->via_at, "name a rule of the policy", "'%s' is a quick rule", a->rule);
+	if (number == INDEX_NONE)
 		fail(k, a->via_at, NULL, "unknown rule '%s'%s", a->rule,
 		     check_suggest(k->c, SPACE_RULES, "", a->rule));
 }

@@ -198,6 +198,13 @@ def test_diff_and_apply_ignore_them(on, policy):
     assert on.json("apply", policy.path)["changed"] is False
 
 
+def test_diff_knows_what_only_they_use(on, policy):
+    policy(POLICY)
+    on("rule", "add", "drop proto udp to self port 9")
+    on("rule", "add", "redirect near0 proto udp to any port 10")
+    assert on.json("diff", policy.path)["differences"] == []
+
+
 # ---- what is refused ----------------------------------------------------------------------------------
 
 BAD = [
@@ -208,6 +215,7 @@ BAD = [
     ("drop from @none", "unknown set"), ("drop from $none", "unknown"), ("drop from 10/8", "10"),
     ("drop to any port 9; pass", "one line"), ("drop # all", "one line"), ("drop\npass", "one line"), ("", "missing the words"),
     ("drop fragment", "decides fragments"), ('"" drop', "is empty"), ('"quick 1" drop', "quick N"),
+    ('"443" drop', "not a number"), ('"a b" "c" drop', "two names"),
 ]
 
 
@@ -340,6 +348,13 @@ def test_expect_lines(on, policy):
     assert on("apply", wrong, check=False).returncode == 1  # it would hold by the quick rule only
 
 
+def test_an_expect_line_names_no_quick_rule(on, policy):
+    policy(POLICY)
+    on("rule", "add", "--name", "mine", "drop proto udp to any port 9")
+    said = policy.fails(1, POLICY + 'expect drop via "mine" udp from 203.0.113.1 to 10.77.0.1 port 9')
+    assert "'mine' is a quick rule" in said and f"{policy.path}:8:" in said, said
+
+
 def test_during_a_trial(on, policy):
     policy(POLICY)
     on("rule", "add", "--name", "ends", "--for", "1h", "drop proto udp to any port 9")
@@ -363,6 +378,89 @@ def test_a_damaged_file_is_refused(on):
     assert any("does not have the active quick rules" in alarm for alarm in alarms(on))
     on("rule", "add", "drop proto udp to any port 10")
     assert passes(on) and not passes(on, 10) and not alarms(on)
+
+
+def test_a_file_that_cannot_be_read_stops_no_other_command(on, pair, policy):
+    policy(POLICY + f"service web {{ vip 192.0.2.10; port 80; mode ipip; backend {pair.far4} }}", "--force")
+    on("rule", "add", "drop proto udp to any port 9")
+    path = on.state / "rules"
+    path.write_text("weir-state 99\n")
+    assert on.json("weight", pair.far4, "2")["changed"] == 1
+    path.unlink()
+    path.mkdir()
+    assert on.json("weight", pair.far4, "3")["changed"] == 1
+    assert any("/rules'" in alarm and "()" not in alarm for alarm in alarms(on)), alarms(on)
+    path.rmdir()
+
+
+# ---- after a failed restore ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lists", [1, 2])
+def test_a_policy_that_cannot_be_restored_does_not_erase_them(on, policy, lists):
+    policy(POLICY)
+    on("rule", "add", "drop proto udp to any port 9")
+    on("detach")
+    path = on.state / "rules"
+    rows = read_rows(path, "rule")
+    assert len(rows) == 3  # a list with a rule, an empty list
+    write_rows(path, "rule", rows[:lists + 1])
+    for file in (on.state / "accepted").glob("*/*"):
+        file.write_text("damaged")
+    policy(POLICY, "--dry-run")
+    assert ids(on) == [1]
+    policy(POLICY)
+    on("attach", "near0")
+    assert ids(on) == [1] and not passes(on)
+
+
+def left_out(on, policy):
+    """Rules 1 and 2, of which the accepted policy lacks a set, after a reboot."""
+    policy(POLICY.replace("set ban", "set other"))
+    policy(POLICY, "--volatile")
+    on("block", "203.0.113.50")
+    on("rule", "add", "drop proto udp from @ban to any port 9")
+    on("rule", "add", "drop proto udp to any port 10")
+    on("detach")
+    assert "quick 1: unknown set '@ban'" in on("attach", "near0").stderr
+    assert not passes(on, 8, "203.0.113.50") and passes(on, 10) and on.json("status", status=2)["revision"]
+    assert ids(on) == [1, 2] and any("2 quick rules are saved but not active" in alarm for alarm in alarms(on))
+
+
+def test_one_that_does_not_compile_keeps_nothing_from_being_restored(on, policy):
+    left_out(on, policy)
+    on("rule", "delete", "1")
+    assert not passes(on, 10) and ids(on) == [2] and not alarms(on)
+
+
+def test_a_policy_with_which_they_compile_activates_them(on, policy):
+    left_out(on, policy)
+    policy(POLICY)
+    on("block", "--set", "ban", SOURCE, "--for", "1h")
+    assert not passes(on) and not passes(on, 10) and ids(on) == [1, 2] and not alarms(on)
+
+
+def test_rules_alone_that_do_not_compile(on, policy):
+    policy(POLICY, "--volatile")
+    on("rule", "add", "drop proto udp from @ban to any port 9")
+    on("detach")
+    assert "quick 1: unknown set '@ban'" in on("attach", "near0").stderr
+    assert ids(on) == [1]
+    on("rule", "delete", "1")
+    assert ids(on) == [] and not alarms(on)
+
+
+def test_delete_while_detached(on):
+    on("rule", "add", "drop proto udp to any port 9")
+    on("rule", "add", "drop proto udp to any port 10")
+    on("detach")
+    assert on.json("rule", "delete", "1", "--dry-run")["deleted"] == 1 and ids(on) == [1, 2]
+    on("rule", "delete", "1")
+    assert ids(on) == [2] and "no quick rule '1'" in on.fails(1, "rule", "delete", "1")
+    assert "not attached" in on.fails(1, "rule", "add", "drop proto udp to any port 11")
+    on("attach", "near0")
+    assert passes(on) and not passes(on, 10)
+    assert on.json("rule", "add", "drop proto udp to any port 11")["id"] == 3
 
 
 # ---- ends ---------------------------------------------------------------------------------------------
@@ -447,6 +545,13 @@ def test_many_adders_at_once(on):
     assert sorted(rule["rule"] for rule in listed(on)) == [f"drop proto udp to any port {port}" for port in range(1, 9)]
     assert sorted(ids(on)) == list(range(1, 9))
     assert [passes(on, port) for port in (1, 8, 9)] == [False, False, True]
+
+
+def test_a_command_that_keeps_the_lock_is_not_waited_for_again(on):
+    with on.locked():
+        done = on("rule", "add", "drop proto udp to any port 9", check=False, timeout=25)
+    assert done.returncode == 3 and "weir block" in done.stderr
+    assert listed(on) == []
 
 
 def test_beside_an_apply(on, policy):
