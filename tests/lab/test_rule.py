@@ -615,16 +615,24 @@ def a_million_addresses(tmp_path):
 
 @pytest.mark.alone
 def test_beside_a_million_entries(weir, million):
+    def add(ports):
+        return min(seconds(weir, "rule", "add", f"drop proto udp to any port {port}") for port in ports)
+
     weir("attach", "near0")
+    few = add(range(1, 6))
     weir("block", "-f", million, timeout=100)
-    assert min(seconds(weir, "rule", "add", f"drop proto udp to any port {port}") for port in range(1, 6)) < 0.3
+    many = add(range(6, 11))
+    print(f"{few:.3f} s without entries, {many:.3f} s beside a million")
+    assert many < max(0.3, 1.5 * few)  # the machine is slow by itself
 
 
 @pytest.mark.alone
 def test_beside_a_million_addresses_of_the_policy(on, policy, million):
     policy(f'set s {{ file "{million}" }}\n"s" drop from @s', timeout=100)
-    again = min(seconds(on, "apply", "--again", "--force") for _ in range(4))
-    add = min(seconds(on, "rule", "add", f"drop proto udp to any port {port}") for port in range(1, 5))
+    again, add = (min(times) for times in zip(*(
+        (seconds(on, "apply", "--again", "--force"), seconds(on, "rule", "add", f"drop proto udp to any port {port}"))
+        for port in range(1, 7))))
+    print(f"apply --again {again:.3f} s, rule add {add:.3f} s")
     assert add < 1.5 * again
 
 
