@@ -429,18 +429,18 @@ static int load_plain(struct candidate *c, struct err *err)
 
 int candidate_after(struct candidate *c, uint64_t time_s, struct candidate **ret, struct err *err)
 {
-	int code = 0;
+	int code;
 
 	if (!c->after || c->after_s != time_s) {
 		candidate_free(c->after);
 		c->after = candidate_new_replay();
 		c->after_s = time_s;
 		quick_remain(&c->quick, time_s, &c->after->quick);
-		code = load_again(c, c->after, err);
+		if ((code = load_again(c, c->after, err)))
+			return code;
 	}
-	if (!code)
-		*ret = c->after;
-	return code;
+	*ret = c->after;
+	return 0;
 }
 
 // Does the packet of line number `line` get what it expects without quick rules?
