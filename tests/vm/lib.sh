@@ -26,9 +26,9 @@ not() {
 	! "$@"
 }
 
-# soon COMMAND...: repeats the command until it succeeds, for up to 10 s.
+# soon COMMAND...: repeats the command until it succeeds, for 30 s and more: an emulated machine on a busy host is slow.
 soon() {
-	for _ in $(seq 100); do
+	for _ in $(seq 300); do
 		! "$@" || return 0
 		sleep 0.1
 	done
