@@ -70,6 +70,14 @@ static bool cut_protocol(char *word, struct parts *ret)
 	       has_service(word, slash + 1);
 }
 
+// Other names of a service, such as www, are more often names of hosts in a search domain.
+static bool is_service(const char *word)
+{
+	const struct servent *service = getservbyname(word, NULL);
+
+	return service && !strcmp(service->s_name, word);
+}
+
 static bool read_word(const char *given, bool to, struct text *ret)
 {
 	CLEANUP_FREE char *address = mem_strdup(given), *protocol = mem_strdup(given);
@@ -77,7 +85,7 @@ static bool read_word(const char *given, bool to, struct text *ret)
 
 	if (!cut_address(address, &p) && !cut_protocol(protocol, &p)) {
 		p = (struct parts){.ports = given};
-		if (!has_service(given, "tcp") && !has_service(given, "udp"))
+		if (!is_service(given))
 			return false;
 	}
 	write_rule(&p, to, ret);
