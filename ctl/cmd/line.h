@@ -17,7 +17,7 @@ struct line_verb {
 
 struct batch_line {
 	unsigned number;         // in its file; 0: a command of its own
-	const struct args *args; // its options: parsed, or those of the command
+	const struct args *args; // its options: its own, or the command's
 	struct split split;
 	struct args parsed;
 	const struct line_verb *verb; // NULL: not known yet
