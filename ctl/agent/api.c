@@ -27,6 +27,7 @@
 #include "ctl/agent/process.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/text.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/net/loop.h"
 
@@ -324,24 +325,34 @@ static char *body_of(struct evhttp_request *request, size_t *ret_len)
 	return text;
 }
 
-// "limits&top=10&what=1.2.3.4": values are strings, a key without one is true.
-static struct json *query_of(struct evhttp_request *request)
+// "limits&top=10&what=1.2.3.4": values are strings, a key without one is true. NULL: refused, as in
+// a body.
+static struct json *query_of(struct evhttp_request *request, char *error, size_t size)
 {
 	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
 	CLEANUP_FREE char *text = mem_strdup(query ? query : "");
-	struct json *body = json_object();
+	CLEANUP_JSON struct json *body = json_object();
 	char *rest = NULL;
 
 	for (char *key = strtok_r(text, "&", &rest); key; key = strtok_r(NULL, "&", &rest)) {
 		char *value = strchr(key, '=');
 		CLEANUP_FREE char *decoded = NULL;
+		size_t len = 0;
 
 		if (value)
 			*value++ = '\0';
-		decoded = evhttp_uridecode(value ? value : "", 1, NULL);
+		if (json_get(body, key)) {
+			snprintf(error, size, "the query has '%s' twice", key);
+			return NULL;
+		}
+		decoded = evhttp_uridecode(value ? value : "", 1, &len);
+		if (decoded && strlen(decoded) != len) {
+			snprintf(error, size, "'%s' of the query has a zero byte", key);
+			return NULL;
+		}
 		json_set(body, key, value && decoded ? json_string(decoded) : json_bool(true));
 	}
-	return body;
+	return TAKE_PTR(body);
 }
 
 static struct json *read_body(struct evhttp_request *request, const struct api_route *r,
@@ -350,8 +361,13 @@ static struct json *read_body(struct evhttp_request *request, const struct api_r
 	CLEANUP_FREE char *text = NULL;
 	size_t len;
 
-	if (!r->posts)
-		return query_of(request);
+	if (r->method == API_DELETE &&
+	    evbuffer_get_length(evhttp_request_get_input_buffer(request))) {
+		snprintf(error, size, "DELETE has its options in the query, and no body");
+		return NULL;
+	}
+	if (r->method != API_POST)
+		return query_of(request, error, size);
 	text = body_of(request, &len);
 	if (len <= JSON_MAX)
 		return json_parse(text, len, error, size);
@@ -363,17 +379,13 @@ static void on_route(struct evhttp_request *request, struct api *api, const stru
 {
 	struct job job = {
 		.streams = r->streams,
-		.only_looks = !r->posts,
+		.only_looks = r->method == API_GET,
 		.is_status = !strcmp(r->path, "/v1/status"),
 	};
 	CLEANUP_JSON struct json *body = NULL;
 	char error[200] = "";
 	struct err err = {0};
 
-	if (evhttp_request_get_command(request) != (r->posts ? EVHTTP_REQ_POST : EVHTTP_REQ_GET)) {
-		api_refuse_method(request, r->posts ? "POST" : "GET");
-		return;
-	}
 	if (r->text)
 		job.input = body_of(request, &job.input_len);
 	else if (!(body = read_body(request, r, error, sizeof(error)))) {
@@ -409,6 +421,32 @@ static void on_metrics(struct evhttp_request *request, const struct api *api)
 		api_refuse_method(request, "GET, HEAD");
 }
 
+// One line for each method of the path.
+static void on_path(struct evhttp_request *request, struct api *api, const char *path)
+{
+	static const struct {
+		const char *word;
+		enum evhttp_cmd_type type;
+	} methods[] = {[API_GET] = {"GET", EVHTTP_REQ_GET},
+		       [API_POST] = {"POST", EVHTTP_REQ_POST},
+		       [API_DELETE] = {"DELETE", EVHTTP_REQ_DELETE}};
+	CLEANUP_TEXT struct text allowed = {0};
+
+	for (const struct api_route *r = api_routes; r->path; r++) {
+		if (strcmp(path, r->path) != 0)
+			continue;
+		if (evhttp_request_get_command(request) == methods[r->method].type) {
+			on_route(request, api, r);
+			return;
+		}
+		text_addf(&allowed, "%s%s", allowed.len ? ", " : "", methods[r->method].word);
+	}
+	if (allowed.len)
+		api_refuse_method(request, text_get(&allowed));
+	else
+		api_refuse(request, HTTP_NOTFOUND, "no such path");
+}
+
 static void on_request(struct evhttp_request *request, void *part)
 {
 	LOOP_SPAN("on_request");
@@ -423,12 +461,7 @@ static void on_request(struct evhttp_request *request, void *part)
 		on_metrics(request, api);
 		return;
 	}
-	for (const struct api_route *r = api_routes; r->path; r++)
-		if (!strcmp(path, r->path)) {
-			on_route(request, api, r);
-			return;
-		}
-	api_refuse(request, HTTP_NOTFOUND, "no such path");
+	on_path(request, api, path);
 }
 
 // At the address of --metrics. It shows nothing but numbers, so it does not matter who asks.

@@ -12,19 +12,24 @@
 
 // clang-format off
 const struct api_route api_routes[] = {
-	{"/v1/status",   false, false, false, {"status"},  KEYS("limits"), NONE},
-	{"/v1/rules",    false, false, false, {"stats"},   KEYS("interfaces", "all"), NONE},
-	{"/v1/services", false, false, false, {"service"}, NONE, KEYS("service")},
-	{"/v1/overlay",  false, false, false, {"list"},    KEYS("origin", "list", "sort", "top", "set"), KEYS("what")},
-	{"/v1/events",   false, false, true,  {"watch"},   KEYS("count"), NONE},
-	{"/v1/block",    true,  false, false, {"block"},
-	 KEYS("for", "note", "origin", "group", "mask", "to", "both", "volatile", "force", "dry-run"), KEYS("what")},
-	{"/v1/unblock",  true,  false, false, {"unblock"},
-	 KEYS("origin", "mask", "to", "both", "force", "dry-run"), KEYS("what")},
-	{"/v1/batch",    true,  true,  false, {"batch"}, NONE, NONE},
-	{"/v1/apply",    true,  false, false, {"apply"},
-	 KEYS("confirm", "note", "if-revision", "force", "dry-run", "volatile"), KEYS("file")},
-	{"/v1/drain",    true,  false, false, {"drain"}, KEYS("for", "all", "volatile", "force"), KEYS("service", "backend")},
+	{"/v1/status",      API_GET,    false, false, {"status"},  KEYS("limits"), NONE},
+	{"/v1/rules",       API_GET,    false, false, {"stats"},   KEYS("interfaces", "all"), NONE},
+	{"/v1/rules",       API_POST,   false, false, {"rule", "add"},
+	 KEYS("name=", "for=", "note=", "origin=", "first", "before=", "force", "dry-run"), KEYS("rule")},
+	{"/v1/rules",       API_DELETE, false, false, {"rule", "delete"},
+	 KEYS("origin=", "all", "force", "dry-run"), KEYS("id")},
+	{"/v1/rules/quick", API_GET,    false, false, {"rule", "list"}, KEYS("origin="), NONE},
+	{"/v1/services",    API_GET,    false, false, {"service"}, NONE, KEYS("service")},
+	{"/v1/overlay",     API_GET,    false, false, {"list"},    KEYS("origin=", "list=", "sort=", "top=", "set="), KEYS("what")},
+	{"/v1/events",      API_GET,    false, true,  {"watch"},   KEYS("count="), NONE},
+	{"/v1/block",       API_POST,   false, false, {"block"},
+	 KEYS("for=", "note=", "origin=", "group=", "mask", "to", "both", "volatile", "force", "dry-run"), KEYS("what")},
+	{"/v1/unblock",     API_POST,   false, false, {"unblock"},
+	 KEYS("origin=", "mask", "to", "both", "force", "dry-run"), KEYS("what")},
+	{"/v1/batch",       API_POST,   true,  false, {"batch"}, NONE, NONE},
+	{"/v1/apply",       API_POST,   false, false, {"apply"},
+	 KEYS("confirm", "note=", "if-revision=", "force", "dry-run", "volatile"), KEYS("file")},
+	{"/v1/drain",       API_POST,   false, false, {"drain"}, KEYS("for=", "all", "volatile", "force"), KEYS("service", "backend")},
 	{0},
 };
 // clang-format on
@@ -36,12 +41,15 @@ void api_words_free(struct api_words *w)
 	vec_free(&w->list);
 }
 
-static bool is_in(const char *const *keys, const char *key)
+// NULL: none of them.
+static const char *find_key(const char *const *keys, const char *key)
 {
+	size_t len = strlen(key);
+
 	for (; *keys; keys++)
-		if (!strcmp(*keys, key))
-			return true;
-	return false;
+		if (!strncmp(*keys, key, len) && (!(*keys)[len] || !strcmp(*keys + len, "=")))
+			return *keys;
+	return NULL;
 }
 
 struct making {
@@ -61,9 +69,10 @@ static void refuse(struct making *m, const char *key, const char *wants)
 static void add_option(void *making, const char *key, const struct json *value)
 {
 	struct making *m = making;
+	const char *option = find_key(m->route->options, key);
 
-	if (!is_in(m->route->options, key)) {
-		if (!is_in(m->route->words, key) && !m->code)
+	if (!option) {
+		if (!find_key(m->route->words, key) && !m->code)
 			m->code = err_input(m->err, "%s has no '%s'", m->route->path, key);
 		return;
 	}
@@ -75,7 +84,9 @@ static void add_option(void *making, const char *key, const struct json *value)
 		vec_push(&m->words->list, mem_printf("--%s=%" PRIu64, key, json_number(value)));
 		return;
 	case JSON_IS_BOOL:
-		if (json_is_yes(value))
+		if (strchr(option, '='))
+			refuse(m, key, "a string or a number");
+		else if (json_is_yes(value))
 			vec_push(&m->words->list, mem_printf("--%s", key));
 		return;
 	default:

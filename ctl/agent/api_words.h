@@ -11,18 +11,21 @@ struct api_words {
 };
 void api_words_free(struct api_words *w);
 
-// A path of the API and its command.
+enum api_method { API_GET, API_POST, API_DELETE };
+
+// A path of the API with a method, and its command. The options and words of a POST are in its
+// body, of others in their query.
 struct api_route {
 	const char *path;
-	bool posts;   // POST, else GET
+	enum api_method method;
 	bool text;    // the body goes to the command's standard input
 	bool streams; // the answer is a line of JSON for each event, until the client leaves
 	const char *command[3];     // first words
-	const char *const *options; // keys of the body (POST) or of the query (GET); ended by NULL
+	const char *const *options; // keys, "for=" of one with a value; ended by NULL
 	const char *const *words;   // keys whose values are words: strings, or arrays of strings
 };
 
-// All paths; the last one has no path.
+// All paths, with a line for each method; the last one has no path.
 extern const struct api_route api_routes[];
 
 // The words of a request. body: an object, or NULL for none. A key that the route does not know, or

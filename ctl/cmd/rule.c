@@ -186,6 +186,8 @@ static int take_text(const struct args *args, struct quick_rule *ret, struct err
 
 	for (size_t n = 1; n < args->words.n; n++)
 		text_addf(&t, "%s%s", n > 1 ? " " : "", args->words.at[n]);
+	if (!t.len)
+		return err_input(err, "missing the words of a rule");
 	if (t.len > QUICK_TEXT_MAX)
 		return err_input(err, "a quick rule has at most %d bytes", QUICK_TEXT_MAX);
 	if (strpbrk(text_get(&t), "\n\r;#{}\\"))

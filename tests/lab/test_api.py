@@ -18,6 +18,7 @@ import mmdb
 from apiclient import Api, Client
 
 from labnet import run, socket_in, until
+from policylab import login, udp
 
 BLOCKED, OTHER = "203.0.113.10", "203.0.113.77"
 
@@ -62,6 +63,106 @@ def test_blocks_and_batches(pair, on, api):
     assert pair.free(BLOCKED, OTHER) == [True, False]
 
 
+NINE = "drop proto udp to any port 9"
+
+
+def test_quick_rules(pair, on, api):
+    """They are the documents of `rule add`, `rule list` and `rule delete`."""
+    status, document = api("POST", "/v1/rules", {"rule": NINE, "for": "1h", "note": "--force", "name": "nine", "origin": "api"})
+    assert (status, document["id"], document["rule"], document["changed"]) == (200, 1, NINE, True) and document["until"]
+    assert not pair.passes(udp(9))[0] and pair.passes(udp(10))[0]
+    assert api("POST", "/v1/rules", {"rule": "drop proto udp to any port 10".split(), "before": 1})[0] == 200
+    status, document = api("GET", "/v1/rules/quick")
+    assert status == 200 and [rule["id"] for rule in document["rules"]] == [2, 1]
+    nine = document["rules"][1]
+    assert (nine["name"], nine["note"], nine["origin"], nine["packets"]) == ("nine", "--force", "api", 1)
+    assert [rule["id"] for rule in api("GET", "/v1/rules/quick?origin=api")[1]["rules"]] == [1]
+    assert [rule["rule"] for rule in api("GET", "/v1/rules")[1]["rules"]] == ["quick 2", "nine"]
+    status, document = api("DELETE", "/v1/rules?id=nine&dry-run")
+    assert (status, document["deleted"], document["dry_run"]) == (200, 1, True) and not pair.passes(udp(9))[0]
+    assert api("DELETE", "/v1/rules?id=nine")[1]["deleted"] == 1 and pair.passes(udp(9))[0]
+    assert api("DELETE", "/v1/rules?all&origin=api")[1]["deleted"] == 0
+    assert api("DELETE", "/v1/rules?all")[1]["deleted"] == 1 and pair.passes(udp(10))[0]
+
+
+def test_a_blocked_port_is_a_quick_rule(pair, on, api):
+    source = "203.0.113.1"
+    for what in [[f"{source}:9"], [source, "port", "9"], [source, "proto", "udp", "port", "9"]]:
+        status, document = api("POST", "/v1/block", {"what": what, "for": "1h"})
+        assert status == 200 and document["rule"].startswith("drop proto "), document
+        assert not pair.passes(udp(9, source))[0] and on.entries() == {}
+        status, document = api("POST", "/v1/unblock", {"what": what})
+        assert status == 200 and document["deleted"] == 1 and pair.passes(udp(9, source))[0]
+
+
+def test_a_quick_rule_that_cuts_off_a_login(pair, on, api):
+    """Exit status 3 is 409."""
+    with login(pair, pair.far4):
+        body = {"rule": f"drop from {pair.far4}"}
+        status, document = api("POST", "/v1/rules", body)
+        assert status == 409 and f"login from {pair.far4}" in document["error"]["text"], document
+        assert api("POST", "/v1/rules", body | {"dry-run": True})[0] == 409
+        assert on.json("rule", "list")["rules"] == []
+        assert api("POST", "/v1/rules", body | {"force": True})[0] == 200
+    assert pair.passes(udp(9, pair.far4)) == [False]
+
+
+BAD_RULES = [
+    ("POST", "", {}, 400, "missing the words of a rule"),
+    ("POST", "", {"rule": ""}, 400, "missing the words of a rule"),
+    ("POST", "", {"rule": []}, 400, "missing the words of a rule"),
+    ("POST", "", {"rule": {"drop": "any"}}, 400, "must be a string, or an array of strings"),
+    ("POST", "", {"rule": ["drop", 7]}, 400, "must be a string, or an array of strings"),
+    ("POST", "", {"rule": None}, 400, "must be a string, or an array of strings"),
+    ("POST", "", {"rule": NINE, "text": NINE}, 400, "/v1/rules has no 'text'"),
+    ("POST", "", {"rule": NINE, "id": 7}, 400, "/v1/rules has no 'id'"),
+    ("POST", "", {"rule": NINE, "all": True}, 400, "/v1/rules has no 'all'"),
+    ("POST", "", {"rule": NINE, "for": [1]}, 400, "must be a string, a number"),
+    ("POST", "", {"rule": NINE, "for": "soon"}, 400, "soon"),
+    ("POST", "", {"rule": NINE, "for": True}, 400, "'for' of /v1/rules must be a string or a number"),
+    ("POST", "", {"rule": NINE, "before": -1}, 400, "before"),
+    ("POST", "", {"rule": NINE, "before": 7}, 400, "no quick rule 7"),
+    ("POST", "", {"rule": NINE, "before": 7, "first": True}, 400, "mutually exclusive"),
+    ("POST", "", {"rule": NINE, "name": "7"}, 400, "not a number"),
+    ("POST", "", {"rule": NINE, "name": "x" * 256}, 400, "at most 255 bytes"),
+    ("POST", "", {"rule": NINE, "origin": "a\nb"}, 400, "origin"),
+    ("POST", "", {"rule": NINE + "\ndrop from any"}, 400, "one line"),
+    ("POST", "", {"rule": NINE + " { }"}, 400, "one line"),
+    ("POST", "", {"rule": "--force"}, 400, "--force"),
+    ("POST", "", {"rule": "drop from 1.2.3"}, 400, "the rule has errors"),
+    ("POST", "", {"rule": "always drop from any"}, 400, "always"),
+    ("POST", "", {"rule": "drop from " + "1.2.3.4, " * 2000 + "1.2.3.4"}, 400, "at most 16384 bytes"),
+    ("POST", "", {"rule": ["drop"] * 65536}, 400, "limited to"),
+    ("POST", "", '{"rule": "drop from any", "rule": "drop to any"}', 400, "duplicate"),
+    ("POST", "", b'{"rule": "drop from \xff"}', 400, "unable to decode byte"),
+    ("POST", "", '{"rule": "drop from 1.2.3.4\\u0000"}', 400, "u0000"),
+    ("POST", "", "[" * 100000, 400, "depth"),
+    ("POST", "/quick", {"rule": NINE}, 405, "wants GET"),
+    ("PUT", "", {"rule": NINE}, 405, "wants GET, POST, DELETE"),
+    ("DELETE", "", None, 400, "missing the number or name of a rule"),
+    ("DELETE", "", {"id": 1}, 400, "no body"),
+    ("DELETE", "?all", {"origin": "x"}, 400, "no body"),
+    ("DELETE", "?all=0", None, 400, "all"),
+    ("DELETE", "?id=1&id=2", None, 400, "has 'id' twice"),
+    ("DELETE", "?id=1%00&force", None, 400, "zero byte"),
+    ("DELETE", "?id=7", None, 400, "no quick rule '7'"),
+    ("DELETE", "?id=1&all", None, 400, "--all"),
+    ("DELETE", "?id", None, 400, "must be a string"),
+    ("DELETE", "?id=1&name=x", None, 400, "/v1/rules has no 'name'"),
+    ("DELETE", "/quick?all", None, 405, "wants GET"),
+]
+
+
+def test_bad_quick_rules(pair, on, api):
+    on("rule", "add", "drop proto udp to any port 11")
+    for method, target, body, status, text in BAD_RULES:
+        got, document = api(method, f"/v1/rules{target}", body)
+        said = json.dumps(document)
+        assert got == status and text in said, (method, target, str(body)[:80], got, said[:400])
+        assert set(document) >= {"schema", "error"} and document["error"]["text"]
+    assert [rule["id"] for rule in on.json("rule", "list")["rules"]] == [1] and not pair.passes(udp(11))[0]
+
+
 def test_applies(pair, on, api, tmp_path):
     path = tmp_path / "p.weir"
     path.write_text("interface near0\ndrop from 198.51.100.1\n")
@@ -97,6 +198,10 @@ def test_applies_read_no_standard_input(pair, on, api, tmp_path):
     ("POST", "/v1/block", {"what": [7]}, 400, "string"),
     ("POST", "/v1/block", {"what": "1.2.3.4", "file": "/etc/shadow"}, 400, "has no 'file'"),
     ("POST", "/v1/block", {"what": "1.2.3.4", "for": {}}, 400, "must be a string"),
+    ("POST", "/v1/block", {"what": "--file=/etc/hosts", "note": True}, 400, "'note' of /v1/block must be a string or a number"),
+    ("POST", "/v1/block", {"what": "1.2.3.4", "both": "yes"}, 400, "both"),
+    ("GET", "/v1/overlay?origin", None, 400, "'origin' of /v1/overlay must be a string or a number"),
+    ("GET", "/v1/overlay?origin=a&origin=b", None, 400, "has 'origin' twice"),
     ("POST", "/v1/block", {"what": "--file=/etc/shadow"}, 400, ""),
     ("POST", "/v1/block", {"what": "1.2.3"}, 400, "1.2.3"),
     ("POST", "/v1/block", {"what": "-"}, 400, "'-' is not a range"),

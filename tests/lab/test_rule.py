@@ -228,6 +228,11 @@ def test_a_bad_rule_changes_nothing(on, policy, text, said):
     assert listed(on) == [] and not (on.state / "rules").exists()
 
 
+def test_a_rule_without_words(on):
+    for words in [], [""], ["", " "]:
+        assert "missing the words of a rule" in on.fails(1, "rule", "add", *words)
+
+
 def test_one_that_never_matches(on, policy):
     policy(POLICY + '"first" always drop proto udp to any port 1-39')
     done = on("rule", "add", "drop proto udp to any port 9", check=False)
