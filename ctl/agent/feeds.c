@@ -23,7 +23,7 @@
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/feeds.h"
 #include "ctl/datapath/lock.h"
-#include "ctl/net/curl.h"
+#include "ctl/net/curl_loop.h"
 
 #define AFTER_COMMAND_MS 100         // which then waits for the end of the command
 #define OUTPUT_MAX       (256 << 20) // for a command: its document has all invalid lines

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent for hooks: the queue, the process that runs, and the alarms of weir status,
-// which no other part reports.
+// The part of the agent for hooks: the queue, and the process that runs.
 #include "ctl/agent/hooks.h"
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/agent/agent.h"
-#include "ctl/agent/process.h"
+#include "ctl/agent/hook_alarms.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/json.h"
 #include "ctl/base/log.h"
@@ -27,11 +26,6 @@
 #define WAITING_MAX 100
 #define SECONDS     10
 #define LINE_MAX    32768 // a pipe has room for that
-// runs of weir status, for alarms
-#define EVERY_MS         10000
-#define AFTER_COMMAND_MS 1000
-#define COMMAND_S        30
-#define OUTPUT_MAX       (64u << 20)
 
 struct hooks {
 	struct agent *agent;
@@ -44,10 +38,7 @@ struct hooks {
 	struct agent_task timeout;
 	bool late;              // it was killed
 	struct trouble trouble; // result of the last one that has ended
-	// Alarms of weir status:
-	struct agent_task look;
-	struct agent_process *status; // that runs
-	struct troubles alarms;       // by their keys
+	struct hook_alarms *alarms;
 };
 
 // ---- the queue ----------------------------------------------------------------------------------
@@ -233,100 +224,6 @@ static void start_next(struct hooks *h)
 	}
 }
 
-// ---- which alarms are the same ------------------------------------------------------------------
-
-// "1,204", "3h", "40ms", with what follows: ":".
-static bool is_changing(const char *word, size_t len)
-{
-	static const char units[] = "smhdun";
-	size_t n = 0;
-
-	while (n < len && ((word[n] >= '0' && word[n] <= '9') || word[n] == ','))
-		n++;
-	if (!n)
-		return false;
-	while (n < len && strchr(units, word[n]))
-		n++;
-	return n == len || (n + 1 == len && strchr(":;)", word[n]));
-}
-
-char *hook_alarm_key(const char *alarm)
-{
-	struct text key = {0};
-
-	for (const char *end; *alarm; alarm = *end ? end + 1 : end) {
-		end = strchrnul(alarm, ' ');
-		if (!is_changing(alarm, (size_t)(end - alarm)))
-			text_addf(&key, "%s%.*s", key.len ? " " : "", (int)(end - alarm), alarm);
-	}
-	return text_take(&key);
-}
-
-// ---- which have changed -------------------------------------------------------------------------
-
-static void tell_alarm(struct agent *a, const char *alarm, bool on)
-{
-	hooks_tell(a, &(struct hook_event){.event = "alarm",
-					   .object = alarm,
-					   .from = on ? "off" : "on",
-					   .to = on ? "on" : "off"});
-}
-
-// An alarm keeps the sentence with which it has begun.
-static void take_alarm(struct hooks *h, const char *text)
-{
-	CLEANUP_FREE char *key = hook_alarm_key(text);
-	const char *known = troubles_why(&h->alarms, key);
-
-	if (troubles_note(&h->alarms, key, known ? known : text))
-		tell_alarm(h->agent, text, true);
-}
-
-static void tell_alarm_end(void *ctx, const char *key, const char *text)
-{
-	struct hooks *h = ctx;
-
-	tell_alarm(h->agent, text, false);
-}
-
-// Without an instance there is nothing to alarm about, and without a document nothing is known.
-static void on_status(void *ctx, const struct process_result *r)
-{
-	const struct json *alarms = json_get(r->document, "alarms");
-	struct hooks *h = ctx;
-
-	h->status = NULL;
-	agent_task_in(&h->look, EVERY_MS);
-	if (!alarms && r->status != ERR_INPUT)
-		return;
-	troubles_begin(&h->alarms);
-	for (size_t n = 0; n < json_length(alarms); n++)
-		if (json_text(json_at(alarms, n)))
-			take_alarm(h, json_text(json_at(alarms, n)));
-	troubles_end(&h->alarms, tell_alarm_end, h);
-}
-
-static int look(void *ctx, struct err *err)
-{
-	static const char *const args[] = {"-j", "status", NULL};
-	struct hooks *h = ctx;
-	const struct process_request request = {
-		.args = args,
-		.output_max = OUTPUT_MAX,
-		.timeout_s = COMMAND_S,
-		.silent = true,
-		.modest = true,
-		.done = on_status,
-		.ctx = h,
-	};
-
-	if (h->status) {
-		agent_task_in(&h->look, AFTER_COMMAND_MS);
-		return 0;
-	}
-	return process_start(h->agent, &request, &h->status, err);
-}
-
 // ---- the part -----------------------------------------------------------------------------------
 
 int hooks_check(const char *program, struct err *err)
@@ -342,6 +239,14 @@ int hooks_check(const char *program, struct err *err)
 	return -EINVAL;
 }
 
+static void tell_alarm(struct agent *a, const char *alarm, bool on)
+{
+	hooks_tell(a, &(struct hook_event){.event = "alarm",
+					   .object = alarm,
+					   .from = on ? "off" : "on",
+					   .to = on ? "on" : "off"});
+}
+
 static int start(struct agent *a, struct err *err)
 {
 	struct hooks *h;
@@ -352,9 +257,7 @@ static int start(struct agent *a, struct err *err)
 	*h = (struct hooks){.agent = a, .fd = -1};
 	a->hooks = h;
 	agent_task_init(&h->timeout, a, "time of the hook", on_timeout, h);
-	agent_task_init(&h->look, a, "alarms for the hook", look, h);
-	agent_after_command(a, &h->look, AFTER_COMMAND_MS);
-	agent_task_in(&h->look, AFTER_COMMAND_MS);
+	h->alarms = hook_alarms_new(a, tell_alarm);
 	return 0;
 }
 
@@ -364,9 +267,7 @@ static void stop(struct agent *a)
 
 	if (!h)
 		return;
-	process_stop(h->status);
-	agent_task_free(&h->look);
-	troubles_free(&h->alarms);
+	hook_alarms_free(h->alarms);
 	if (h->pid) {
 		program_kill(h->pid);
 		waitpid(h->pid, NULL, WNOHANG);

@@ -3,7 +3,6 @@
 //
 // Each event is a process: one line of JSON on its standard input. One runs at a time, others wait
 // in a queue; an event for which there is no room is counted, and the count is an event of its own.
-// weir status runs soon after each command, and each ten seconds, to find alarms.
 #pragma once
 
 #include "ctl/base/err.h"
@@ -20,8 +19,5 @@ struct hook_event {
 
 // Without --hook nothing happens.
 void hooks_tell(struct agent *a, const struct hook_event *e);
-// An alarm without its counts and times, which change while it lasts: "2 packets passed" is
-// "packets passed". The caller frees it.
-char *hook_alarm_key(const char *alarm);
 // May the program be run? 0, or -EINVAL with err set.
 int hooks_check(const char *program, struct err *err);

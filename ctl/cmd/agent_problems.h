@@ -9,7 +9,7 @@
 #pragma once
 
 #include "ctl/agent/presence.h"
-#include "ctl/cmd/status_agent.h"
+#include "ctl/cmd/status_names.h"
 #include "ctl/control/pool.h"
 
 struct agent_problem {

@@ -15,6 +15,8 @@
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/status_agent.h"
 #include "ctl/cmd/status_all.h"
+#include "ctl/cmd/status_feeds.h"
+#include "ctl/cmd/status_names.h"
 #include "ctl/cmd/status_services.h"
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/macs.h"

@@ -11,6 +11,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/time.h"
 #include "ctl/control/apply_devices.h"
+#include "ctl/control/apply_notes.h"
 #include "ctl/control/apply_result.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/detach_stale.h"

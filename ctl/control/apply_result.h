@@ -61,19 +61,3 @@ struct apply_result {
 };
 void apply_result_free(struct apply_result *r);
 #define CLEANUP_APPLY_RESULT CLEANUP(apply_result_free)
-
-// Services of the active policy that the new one does not have.
-void apply_note_ended(const struct instance *i, const struct candidate *c,
-		      struct apply_result *ret);
-// Overrides that stay, which an operator may have forgotten. b NULL: no services.
-void apply_note_overrides(const struct lb_state *b, struct apply_result *ret);
-// Interfaces in generic mode that merge packets (GRO): merged packets are too big for any backend.
-void apply_note_merged(const struct instance *i, const struct candidate *c,
-		       struct apply_result *ret);
-// Interfaces that the policy applies to and whose frames lose their VLAN tags before XDP: what the
-// policy loses by it.
-void apply_note_tags(const struct instance *i, const struct candidate *c, struct apply_result *ret);
-// An interface that was attached and receives packets that the program does not see.
-void apply_note_unseen(const char *ifname, struct apply_result *ret);
-// Attached interfaces that the policy does not name: only overlay entries apply there.
-void apply_note_entries_only(const struct instance *i, struct apply_result *ret);

@@ -19,7 +19,7 @@
 #include "ctl/base/text.h"
 #include "ctl/base/time.h"
 #include "ctl/net/crypto.h"
-#include "ctl/net/curl.h"
+#include "ctl/net/curl_loop.h"
 #include "ctl/net/dns.h"
 #include "ctl/net/fetch_body.h"
 #include "ctl/net/fetch_url.h"

@@ -7,7 +7,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
-#include "ctl/net/curl.h"
+#include "ctl/net/curl_calls.h"
 #include "ctl/net/dns.h"
 
 static CURLU *parse(const char *url, unsigned flags)

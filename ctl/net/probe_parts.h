@@ -5,7 +5,7 @@
 #include <event2/event.h>
 #include <sys/types.h>
 
-#include "ctl/net/curl.h"
+#include "ctl/net/curl_loop.h"
 #include "ctl/net/probe.h"
 
 #define PROBE_BODY_MAX (16u << 10) // bytes of a body that are read

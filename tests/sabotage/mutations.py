@@ -131,7 +131,7 @@ MUTATIONS = [
     ("an IPv6 node's first key alone", TABLE6, "if (SHIFT_RIGHT(x, TABLE6_FIELD(shift))) {", "if (x) {", "tables nodes6"),
     ("an IPv6 node stays in the high word", TABLE6, "key = x = BOUND_FREE(lo);", "key = x = BOUND_FREE(hi);", "tables nodes6"),
     ("cells of two bytes read as one", MATRIX, "if (TABLE_IS(v, MATRIX_CONSTANT(matrix, M_CELL), 1))", "if (!TABLE_IS(v, MATRIX_CONSTANT(matrix, M_CELL), 4))", "tables words-9"),
-    ("bits of hosts end early", "ctl/table/table4.c", "w == (last >> 6 & 3) ? last & 63 : 63);", "last & 63);", "tables bits"),
+    ("bits of hosts end early", "ctl/table/table4_bits.c", "w == (last >> 6 & 3) ? last & 63 : 63);", "last & 63);", "tables bits"),
     ("ports in host order", "ctl/table/matrix.c", "is_port(field) && index < POLICY_NO_PORT", "is_port(field) && index < 1",
      "tables words-1"),
     ("no summary", "ctl/table/matrix.c", "(uint64_t) !!word << w", "(uint64_t) !!word << 0", "tables words-2"),

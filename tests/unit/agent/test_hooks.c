@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/agent/hooks.h"
+#include "ctl/agent/hook_alarms.h"
 #include "tests/unit/base/unit.h"
 
 static void keys(void **state)

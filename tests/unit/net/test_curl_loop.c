@@ -9,7 +9,7 @@
 #include <event2/event.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/net/curl.h"
+#include "ctl/net/curl_loop.h"
 #include "tests/unit/net/http_server.h"
 
 static const struct http_rule rules[] = {

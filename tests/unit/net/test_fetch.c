@@ -12,7 +12,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/progress.h"
-#include "ctl/net/curl.h"
+#include "ctl/net/curl_loop.h"
 #include "ctl/net/dns.h"
 #include "ctl/net/fetch.h"
 #include "ctl/net/fetch_url.h"

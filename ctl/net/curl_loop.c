@@ -1,38 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The functions of libcurl, found when it is loaded, and the socket interface of its multi handle,
-// served by libevent (libcurl-multi(3), "MULTI_SOCKET").
-#include "ctl/net/curl.h"
+// The socket interface of libcurl's multi handle, served by libevent (libcurl-multi(3),
+// "MULTI_SOCKET").
+#include "ctl/net/curl_loop.h"
 
 #include <errno.h>
-#include <stddef.h>
 
 #include <event2/event.h>
 
-#include "ctl/base/library.h"
 #include "ctl/base/mem.h"
 #include "ctl/net/loop.h"
 
-static const struct library_call calls[] = {
-#define X(call) {"curl_" #call, offsetof(struct curl_calls, call)},
-	CURL_CALLS(X)
-#undef X
-};
-
-static struct curl_calls found;
-
-const struct curl_calls *curl_calls(void)
-{
-	return &found;
-}
-
-int curl_calls_load(struct err *err)
-{
-	if (found.easy_init)
-		return 0;
-	return library_load("libcurl.so.4", calls, ARRAY_SIZE(calls), &found, sizeof(found), err);
-}
-
-#define AUTHORITIES_S 3600
+#define AUTHORITIES_S 3600 // the authorities of the system are read again after that time
 
 struct transfer {
 	struct transfer *next, **link; // links in the list of the loop
