@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ctl/base/addr_explain.h"
 #include "ctl/base/num.h"
 
 #define V6_GROUPS      8
@@ -217,13 +216,12 @@ static int parse_prefix(const char *text, size_t len, bool mask, struct prefix *
 	return 0;
 }
 
-int prefix_parse(const char *text, size_t len, struct prefix *ret, bool *ret_mapped,
-		 struct err *err)
+int prefix_parse_quiet(const char *text, size_t len, struct prefix *ret, bool *ret_mapped)
 {
 	bool mapped = false;
 
 	if (parse_prefix(text, len, false, ret, &mapped) < 0)
-		return addr_explain(text, len, err);
+		return -EINVAL;
 	if (ret_mapped)
 		*ret_mapped = mapped;
 	return 0;
@@ -526,21 +524,20 @@ static size_t cut(const struct addr *from, const struct addr *to, struct prefix 
 	}
 }
 
-int range_parse(const char *text, size_t len, struct prefix ret[254], size_t *ret_n,
-		struct err *err)
+int range_parse_quiet(const char *text, size_t len, struct prefix ret[254], size_t *ret_n)
 {
 	const char *dash = memchr(text, '-', len);
 	struct addr first, last;
 	size_t first_len;
 
 	if (!dash)
-		return addr_explain_range(text, len, err);
+		return -EINVAL;
 	first_len = (size_t)(dash - text);
 	if (addr_parse(text, first_len, &first, NULL) < 0 ||
 	    addr_parse(dash + 1, len - first_len - 1, &last, NULL) < 0)
-		return addr_explain_range(text, len, err);
+		return -EINVAL;
 	if (first.family != last.family || addr_compare(&first, &last) > 0)
-		return addr_explain_range(text, len, err);
+		return -EINVAL;
 	*ret_n = cut(&first, &last, ret);
 	return 0;
 }

@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/base/err.h"
-
 struct addr {
 	uint8_t family;    // 4 or 6
 	uint8_t bytes[16]; // network byte order; for family 4 the first four, the rest zero
@@ -29,18 +27,14 @@ int addr_parse(const char *text, size_t len, struct addr *ret, bool *ret_mapped)
 // The IPv4 address in an IPv4-mapped one; any other address is returned unchanged.
 struct addr addr_unmapped(const struct addr *a);
 
-// An address or ADDRESS/LENGTH. 0, or -EINVAL with a sentence and a hint in err that suggests what
-// was probably meant: "10/8", "10.0.0.0/255.0.0.0", host bits set, leading zeros, "0x7f.1", "0/0",
-// "fe80::1%eth0", "1.2.3.4/33", "name/24".
-int prefix_parse(const char *text, size_t len, struct prefix *ret, bool *ret_mapped,
-		 struct err *err);
-// The same, but host bits are cleared: "192.0.2.7/24" is 192.0.2.0/24. 0 or -EINVAL.
+// An address or ADDRESS/LENGTH. 0 or -EINVAL; prefix_parse() also gives the reason.
+int prefix_parse_quiet(const char *text, size_t len, struct prefix *ret, bool *ret_mapped);
+// The same, but host bits are cleared: "192.0.2.7/24" is 192.0.2.0/24.
 int prefix_parse_masked(const char *text, size_t len, struct prefix *ret, bool *ret_mapped);
 
 // A range FIRST-LAST of one family, FIRST <= LAST, cut into the fewest prefixes (at most 62 for
-// IPv4, 254 for IPv6). ret has room for 254. 0, or -EINVAL with sentence and hint.
-int range_parse(const char *text, size_t len, struct prefix ret[254], size_t *ret_n,
-		struct err *err);
+// IPv4, 254 for IPv6). ret has room for 254. 0 or -EINVAL; range_parse() also gives the reason.
+int range_parse_quiet(const char *text, size_t len, struct prefix ret[254], size_t *ret_n);
 
 // Could this word be meant as an address: only digits, dots, colons, '/', '-', '%', or hexadecimal
 // with a colon? Everything else is a name.

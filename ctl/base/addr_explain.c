@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/base/addr.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 
@@ -132,7 +131,7 @@ static bool explain_leading_zero(const struct spelled_word *w, struct err *err)
 	struct prefix p;
 
 	without_zeros(w->text, text);
-	if (!strcmp(text, w->text) || prefix_parse(text, strlen(text), &p, NULL, NULL) < 0)
+	if (!strcmp(text, w->text) || prefix_parse_quiet(text, strlen(text), &p, NULL) < 0)
 		return false;
 	return say(err, w->text, "has a leading zero", "write %s: elsewhere it means octal", text);
 }
@@ -322,7 +321,7 @@ static bool explain_range_here(const struct spelled_word *w, struct err *err)
 	struct prefix prefixes[254];
 	size_t n;
 
-	if (range_parse(w->text, strlen(w->text), prefixes, &n, NULL) < 0)
+	if (range_parse_quiet(w->text, strlen(w->text), prefixes, &n) < 0)
 		return false;
 	return say(err, w->text, "is a range", "one address or prefix is expected here");
 }
@@ -418,7 +417,7 @@ static int ask(explain_fn *const *questions, size_t n, const char *text, size_t 
 	return -EINVAL;
 }
 
-int addr_explain(const char *text, size_t len, struct err *err)
+static int explain_prefix(const char *text, size_t len, struct err *err)
 {
 	static explain_fn *const questions[] = {
 		explain_empty,        explain_any,     explain_zone,   explain_brackets,
@@ -429,6 +428,12 @@ int addr_explain(const char *text, size_t len, struct err *err)
 
 	return ask(questions, ARRAY_SIZE(questions), text, len, "is not an address",
 		   "an address looks like 192.0.2.1 or 2001:db8::1", err);
+}
+
+int prefix_parse(const char *text, size_t len, struct prefix *ret, bool *ret_mapped,
+		 struct err *err)
+{
+	return prefix_parse_quiet(text, len, ret, ret_mapped) ? explain_prefix(text, len, err) : 0;
 }
 
 // The two sides of a range that has a '-'.
@@ -468,7 +473,7 @@ static bool explain_blanks(const struct spelled_word *w, struct err *err)
 		if (*at != ' ' && *at != '\t')
 			text[len++] = *at;
 	text[len] = '\0';
-	if (range_parse(text, len, prefixes, &n, NULL) < 0)
+	if (range_parse_quiet(text, len, prefixes, &n) < 0)
 		return false;
 	return say(err, w->text, "has blanks", "write %s", text);
 }
@@ -508,8 +513,8 @@ static bool explain_prefixes(const struct spelled_word *w, struct err *err)
 	struct sides s;
 
 	if (!w->suffix || !split(w, &s) ||
-	    prefix_parse(s.first, strlen(s.first), &first, NULL, NULL) < 0 ||
-	    prefix_parse(s.last, strlen(s.last), &last, NULL, NULL) < 0)
+	    prefix_parse_quiet(s.first, strlen(s.first), &first, NULL) < 0 ||
+	    prefix_parse_quiet(s.last, strlen(s.last), &last, NULL) < 0)
 		return false;
 	end = last_of(&last);
 	if (first.addr.family != end.family || addr_compare(&first.addr, &end) > 0)
@@ -547,7 +552,7 @@ static bool explain_order(const struct spelled_word *w, struct err *err)
 		   addr_format(&first, to));
 }
 
-int addr_explain_range(const char *text, size_t len, struct err *err)
+static int explain_range(const char *text, size_t len, struct err *err)
 {
 	static explain_fn *const questions[] = {
 		explain_not_range, explain_blanks, explain_short_last,
@@ -556,4 +561,10 @@ int addr_explain_range(const char *text, size_t len, struct err *err)
 
 	return ask(questions, ARRAY_SIZE(questions), text, len, "is not a range",
 		   "write FIRST-LAST, as in 192.0.2.1-192.0.2.9", err);
+}
+
+int range_parse(const char *text, size_t len, struct prefix ret[254], size_t *ret_n,
+		struct err *err)
+{
+	return range_parse_quiet(text, len, ret, ret_n) ? explain_range(text, len, err) : 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/addr_explain.h"
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"

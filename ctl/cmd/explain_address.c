@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/addr_explain.h"
 #include "ctl/base/num.h"
 #include "ctl/cmd/explain_show.h"
 #include "ctl/cmd/show.h"

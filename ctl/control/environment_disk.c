@@ -310,7 +310,7 @@ static void parse_ranges(const char *text, size_t len, struct environment_geo *r
 		struct word line = lines_word(&in);
 		struct prefix p;
 
-		if (!prefix_parse(line.at, line.len, &p, NULL, NULL))
+		if (!prefix_parse_quiet(line.at, line.len, &p, NULL))
 			vec_push(&prefixes, p);
 	}
 	ret->prefixes = prefixes.at;

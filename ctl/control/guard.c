@@ -156,7 +156,7 @@ static const char *local_problem(const struct prefix *host)
 		const char *text = local_ranges[n].prefix;
 		struct prefix range;
 
-		if (!prefix_parse(text, strlen(text), &range, NULL, NULL) &&
+		if (!prefix_parse_quiet(text, strlen(text), &range, NULL) &&
 		    prefix_contains(&range, host))
 			return local_ranges[n].what;
 	}

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "ctl/base/addr.h"
+#include "ctl/base/err.h"
 
 struct own_addr {
 	struct addr addr;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "ctl/base/addr.h"
+#include "ctl/base/err.h"
 
 struct socket_info {
 	uint8_t proto; // IPPROTO_TCP or IPPROTO_UDP

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
+#include "ctl/base/addr_explain.h"
 #include "ctl/base/lines.h"
 #include "ctl/base/num.h"
 #include "ctl/policy/host.h"
@@ -196,7 +197,7 @@ static void read_words(struct reader *r, const struct line_words *w)
 	bool mapped = false;
 	const char *kind;
 
-	if (!w->second.len && prefix_parse(w->first.at, w->first.len, &p, &mapped, NULL) == 0) {
+	if (!w->second.len && prefix_parse_quiet(w->first.at, w->first.len, &p, &mapped) == 0) {
 		if (mapped && !r->l->mapped)
 			r->l->mapped = r->line;
 		add_prefixes(r, w->first, &p, 1);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
+#include "ctl/base/addr_explain.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/host.h"
 #include "ctl/policy/resolver.h"

@@ -7,7 +7,7 @@
 
 #include "common/limits-policy.h"
 #include "common/limits-service.h"
-#include "ctl/base/addr.h"
+#include "ctl/base/addr_explain.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/policy/intervals.h"

@@ -212,7 +212,7 @@ static bool source(const char *text, struct backend *ret)
 {
 	struct prefix p;
 
-	if (!text || prefix_parse(text, strlen(text), &p, NULL, NULL))
+	if (!text || prefix_parse_quiet(text, strlen(text), &p, NULL))
 		return false;
 	memcpy(ret->source, p.addr.bytes, sizeof(ret->source));
 	ret->source_len = p.len;

@@ -49,7 +49,7 @@ static bool read_number(const char *text, uint32_t *ret)
 
 static bool add_prefix(const char *text, struct prefix *to, size_t *n)
 {
-	return *n < PREFIXES_MAX && !prefix_parse(text, strlen(text), &to[(*n)++], NULL, NULL);
+	return *n < PREFIXES_MAX && !prefix_parse_quiet(text, strlen(text), &to[(*n)++], NULL);
 }
 
 static void forget(void)

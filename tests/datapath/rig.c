@@ -13,6 +13,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "ctl/base/addr_explain.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/generation.h"

@@ -165,7 +165,7 @@ static void parse_prefixes(const char *text, struct prefix **ret, size_t *ret_n)
 	while ((word = strsep(&next, " "))) {
 		struct prefix p;
 
-		if (prefix_parse(word, strlen(word), &p, NULL, NULL) == 0)
+		if (prefix_parse_quiet(word, strlen(word), &p, NULL) == 0)
 			vec_push(&prefixes, p);
 	}
 	*ret = prefixes.at;

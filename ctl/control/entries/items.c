@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/addr_explain.h"
 #include "ctl/base/geo.h"
 #include "ctl/base/lines.h"
 #include "ctl/base/num.h"
@@ -293,7 +294,7 @@ static int read_prefix(struct item_line *l)
 
 	if (l->items->mask)
 		return prefix_parse_masked(w.at, w.len, l->prefixes, &l->mapped);
-	return prefix_parse(w.at, w.len, l->prefixes, &l->mapped, NULL);
+	return prefix_parse_quiet(w.at, w.len, l->prefixes, &l->mapped);
 }
 
 // The parsers are tried first: they cost less than the functions that recognise what a word looks
@@ -306,7 +307,7 @@ static int parse_what(struct item_line *l)
 	l->n = 1;
 	if (!read_prefix(l))
 		return check_width(l);
-	if (memchr(w.at, '-', w.len) && !range_parse(w.at, w.len, l->prefixes, &l->n, NULL))
+	if (memchr(w.at, '-', w.len) && !range_parse_quiet(w.at, w.len, l->prefixes, &l->n))
 		return check_width(l);
 	l->n = 0;
 	return geo ? parse_geo(l, geo) : parse_other(l);
@@ -419,7 +420,7 @@ static int refuse_option(struct item_line *l, struct word w)
 	if (word_is(w, "port") || word_is(w, "on") || word_is(w, "proto"))
 		return refuse(l, "'%.*s' needs a rule in the policy (a list has addresses only)",
 			      SHOWN(w));
-	if (!prefix_parse(w.at, w.len, &p, NULL, NULL))
+	if (!prefix_parse_quiet(w.at, w.len, &p, NULL))
 		return refuse(l, "unexpected second address '%.*s' (write one per line)", SHOWN(w));
 	return refuse(l, "unexpected '%.*s' (after the address: for TIME, to, both, note \"TEXT\")",
 		      SHOWN(w));

@@ -266,7 +266,7 @@ static bool take_prefix(struct line_rest *in, struct prefix *ret)
 	size_t len;
 	const char *word = take_word(in, &len);
 
-	if (prefix_parse(word, len, ret, &mapped, NULL) < 0)
+	if (prefix_parse_quiet(word, len, ret, &mapped) < 0)
 		return false;
 	if (mapped)
 		*ret = mapped_again(ret);

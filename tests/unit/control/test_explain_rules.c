@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Unit tests of ctl/control/explain_rules.h: which rules and lines know an address, and in what
 // words.
+#include "ctl/base/addr_explain.h"
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@ static struct prefix prefix(const char *text)
 {
 	struct prefix p;
 
-	assert_int_equal(prefix_parse(text, strlen(text), &p, NULL, NULL), 0);
+	assert_int_equal(prefix_parse_quiet(text, strlen(text), &p, NULL), 0);
 	return p;
 }
 
