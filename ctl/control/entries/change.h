@@ -41,7 +41,7 @@ struct entry_change {
 	struct records_change done;
 	size_t listed;             // references of the list
 	uint64_t until_s;          // of the only target, else as asked for
-	struct prefix_list groups; // of the origin, which the hosts belong to (records_group.h)
+	struct prefix_list groups; // of the origin, which the hosts belong to (store_group.c)
 	size_t hosts;              // members of the first group
 	VEC(struct change_overruled) overruled;
 	VEC(struct change_left) left;

@@ -42,7 +42,7 @@ struct journal_owner {
 	uint64_t who;   // hash of its list and name: journal_who
 	uint32_t bytes; // length of its line
 	uint32_t refs;  // references that name it
-	uint32_t group; // its group (records_group.h)
+	uint32_t group; // its group (store_group.c)
 	uint32_t unused;
 };
 

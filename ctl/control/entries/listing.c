@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/control/entries/records_group.h"
-
 #define OWNERS_KEPT 64  // between two entries
 #define FIRST_AHEAD 512 // counters that are read with the first one
 

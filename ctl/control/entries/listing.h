@@ -48,7 +48,7 @@ struct entries entries_of(struct store *store);
 const struct entry *entries_next(struct entries *e);
 // Returns the entry with this `at` again.
 const struct entry *entries_at(struct entries *e, size_t at);
-// Visits the hosts of a group (records_group.h), by one reference of the entry that was returned
+// Visits the hosts of a group (store_group.c), by one reference of the entry that was returned
 // last. An entry that is no group has none. Returns how many were visited.
 size_t entries_hosts(struct entries *e, const struct entry_reference *reference,
 		     void (*visit)(void *ctx, const struct addr *host), void *ctx);

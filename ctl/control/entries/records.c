@@ -6,7 +6,8 @@
 #include <limits.h>
 #include <string.h>
 
-#include "ctl/control/entries/records_group.h"
+#define NET4 24 // where hosts are combined
+#define NET6 64
 
 void records_free(struct records *r)
 {
@@ -101,6 +102,26 @@ int record_compare(const struct records *r, const struct reference *a, const str
 	if (!order && a->owner != b->owner)
 		order = records_compare_owners(&r->owners.at[a->owner], &r->owners.at[b->owner]);
 	return order;
+}
+
+// Returns the index of the first record, from `from` on, that does not sort before this prefix and
+// kind.
+static size_t lower_bound(const struct record_list *list, size_t from, const struct prefix *p,
+			  uint8_t kind)
+{
+	size_t to = list->n;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		const struct reference *record = &list->at[middle];
+		int order = prefix_compare(&record->prefix, p);
+
+		if (order < 0 || (!order && record->kind < kind))
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
 }
 
 // A part of an array of records.
@@ -353,26 +374,6 @@ size_t records_drop(struct records *r, const bool *marked)
 	return before - kept;
 }
 
-// Returns the index of the first record, from `from` on, that does not sort before this prefix and
-// kind.
-static size_t lower_bound(const struct records *r, size_t from, const struct prefix *p,
-			  uint8_t kind)
-{
-	size_t to = r->list.n;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-		const struct reference *record = &r->list.at[middle];
-		int order = prefix_compare(&record->prefix, p);
-
-		if (order < 0 || (!order && record->kind < kind))
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
-}
-
 static bool is_at(const struct records *r, size_t i, const struct prefix *p)
 {
 	return i < r->list.n && !prefix_compare(&r->list.at[i].prefix, p);
@@ -387,7 +388,8 @@ void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 	for (size_t i = 0; !prefixes && i < r->list.n; i++)
 		marked[i] = owns(&own, &r->list.at[i]);
 	for (size_t k = 0; prefixes && k < n; k++)
-		for (size_t i = lower_bound(r, 0, &prefixes[k], 0); is_at(r, i, &prefixes[k]); i++)
+		for (size_t i = lower_bound(&r->list, 0, &prefixes[k], 0);
+		     is_at(r, i, &prefixes[k]); i++)
 			marked[i] = owns(&own, &r->list.at[i]);
 	records_mark_members(r, marked);
 	*ret_removed = records_drop(r, marked);
@@ -434,7 +436,7 @@ void records_entries(const struct records *r, const struct record_list *list,
 const struct reference *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
 				     size_t *ret_n)
 {
-	size_t first = lower_bound(r, 0, p, kind), end = first;
+	size_t first = lower_bound(&r->list, 0, p, kind), end = first;
 
 	while (is_at(r, end, p) && r->list.at[end].kind == kind)
 		end++;
@@ -452,11 +454,95 @@ void records_covering(const struct records *r, const struct prefix *p,
 	for (unsigned len = 0; len <= p->len && at < r->list.n; len++) {
 		struct prefix outer = prefix_of(&p->addr, (uint8_t)len);
 
-		for (at = lower_bound(r, at, &outer, 0); is_at(r, at, &outer); at++)
+		for (at = lower_bound(&r->list, at, &outer, 0); is_at(r, at, &outer); at++)
 			if (!records_group_of(r, &r->list, &r->list.at[at]))
 				visit(ctx, &r->list.at[at]);
 	}
 }
+
+// ---- groups -------------------------------------------------------------------------------------
+
+bool records_net(const struct prefix *p, struct prefix *ret)
+{
+	uint8_t len = p->addr.family == 4 ? NET4 : NET6;
+
+	if (p->len < len)
+		return false;
+	*ret = prefix_of(&p->addr, len);
+	return true;
+}
+
+bool records_is_member(const struct records *r, const struct reference *record)
+{
+	return r->owners.at[record->owner].group && prefix_is_host(&record->prefix);
+}
+
+bool records_is_group(const struct records *r, const struct reference *record)
+{
+	return r->owners.at[record->owner].group && !prefix_is_host(&record->prefix);
+}
+
+size_t records_first_in(const struct record_list *list, const struct prefix *net)
+{
+	return lower_bound(list, 0, net, 0);
+}
+
+static bool is_in(const struct record_list *list, size_t i, const struct prefix *net)
+{
+	return i < list->n && prefix_contains(net, &list->at[i].prefix);
+}
+
+static bool same_origin(const struct records *r, const struct reference *a,
+			const struct reference *b)
+{
+	return !strcmp(r->owners.at[a->owner].origin, r->owners.at[b->owner].origin);
+}
+
+const struct reference *records_group_of(const struct records *r, const struct record_list *list,
+					 const struct reference *member)
+{
+	struct prefix net;
+
+	if (!records_is_member(r, member) || !records_net(&member->prefix, &net))
+		return NULL;
+	for (size_t i = records_first_in(list, &net);
+	     is_in(list, i, &net) && list->at[i].prefix.len == net.len; i++)
+		if (list->at[i].kind == member->kind && records_is_group(r, &list->at[i]) &&
+		    same_origin(r, &list->at[i], member))
+			return &list->at[i];
+	return NULL;
+}
+
+static bool has_member(const struct records *r, const struct reference *group,
+		       const struct reference *record)
+{
+	return record->kind == group->kind && records_is_member(r, record) &&
+	       same_origin(r, record, group);
+}
+
+size_t records_group_size(const struct records *r, const struct record_list *list,
+			  const struct reference *group)
+{
+	size_t n = 0;
+
+	for (size_t i = records_first_in(list, &group->prefix); is_in(list, i, &group->prefix); i++)
+		n += has_member(r, group, &list->at[i]);
+	return n;
+}
+
+void records_mark_members(const struct records *r, bool *marked)
+{
+	for (size_t g = 0; g < r->list.n; g++) {
+		const struct reference *group = &r->list.at[g];
+
+		if (!marked[g] || !records_is_group(r, group))
+			continue;
+		for (size_t i = g; is_in(&r->list, i, &group->prefix); i++)
+			marked[i] = marked[i] || has_member(r, group, &r->list.at[i]);
+	}
+}
+
+// ---- clocks -------------------------------------------------------------------------------------
 
 #define CLOCK_SLACK_S 2 // rounding, and changes by adjtime(2)
 

@@ -28,7 +28,7 @@ struct owner {
 	char *by;         // "root (ssh 198.51.100.9)"
 	uint64_t since_s; // wall clock
 	bool fleeting;    // --volatile, --live: not restored at the next boot
-	uint32_t group;   // --group (records_group.h); 0: none
+	uint32_t group;   // --group (store_group.c); 0: none
 };
 
 // The wish of an owner for an entry.
@@ -133,3 +133,22 @@ const struct reference *records_find(const struct records *r, const struct prefi
 // Calls visit for every record whose prefix contains p, widest first; not for members of a group.
 void records_covering(const struct records *r, const struct prefix *p,
 		      void (*visit)(void *ctx, const struct reference *record), void *ctx);
+
+// ---- groups: store_group.c ----------------------------------------------------------------------
+
+// Returns the /24 or /64 that contains or equals the prefix; false: the prefix is wider.
+bool records_net(const struct prefix *p, struct prefix *ret);
+// Is the record a member, a group?
+bool records_is_member(const struct records *r, const struct reference *record);
+bool records_is_group(const struct records *r, const struct reference *record);
+// Returns the group in the list (of records of r) that has this member; NULL: the record is no
+// member, or has no group.
+const struct reference *records_group_of(const struct records *r, const struct record_list *list,
+					 const struct reference *member);
+// Returns the index of the first record of the list inside the net; the others inside follow it.
+size_t records_first_in(const struct record_list *list, const struct prefix *net);
+// Counts the members of the group in the list.
+size_t records_group_size(const struct records *r, const struct record_list *list,
+			  const struct reference *group);
+// Marks the members of the marked groups (by index in r->list), too, for a removal.
+void records_mark_members(const struct records *r, bool *marked);

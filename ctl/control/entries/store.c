@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
-#include "ctl/control/entries/records_group.h"
 #include "ctl/control/entries/store_parts.h"
 #include "ctl/control/macs.h"
 #include "ctl/datapath/bpffs.h"

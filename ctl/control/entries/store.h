@@ -75,7 +75,7 @@ struct store {
 	struct records records; // the loaded ones without expired ones; the caller changes them
 	struct err unsaved; // why the last commit's records are not in the file; no code: they are
 	struct err damaged; // which part of the file is not used, and why; text "": all is used
-	// Set by the caller: a group forms around none of these addresses (records_group.h). NULL:
+	// Set by the caller: a group forms around none of these addresses (store_group.c). NULL:
 	// no new group forms.
 	const struct guard *guard;
 	bool hurry; // set by the caller: a snapshot is left to the next commit without it
@@ -138,7 +138,7 @@ struct store_ref {
 	uint64_t until_s;
 	uint32_t owner; // for store_owner
 	uint8_t family, len, kind;
-	bool grouped; // its owner has a group: a member or a group (records_group.h)
+	bool grouped; // its owner has a group: a member or a group (store_group.c)
 };
 struct prefix store_ref_prefix(const struct store_ref *r);
 bool store_ref_is_member(const struct store_ref *r);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Loads records from the journal through its index.
-#include "ctl/control/entries/records_group.h"
 #include "ctl/control/entries/store_parts.h"
 
 #include <stdlib.h>

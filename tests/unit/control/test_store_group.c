@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/entries/records_group.h and store_group.c: hosts of an origin that are
-// one prefix in the maps. A model that knows references and groups as lists gives the expected
-// result of random histories with kills of the index, batches and restarts.
+// Unit tests of ctl/control/entries/store_group.c: hosts of an origin that are one prefix in the
+// maps. A model that knows references and groups as lists gives the expected result of random
+// histories with kills of the index, batches and restarts.
 #include "tests/unit/control/store_kernel.h"
 
 #define REFS_MAX 256
