@@ -24,6 +24,7 @@ struct probes {
 struct probe {
 	struct probes *all;
 	struct probe_spec spec;
+	const struct probe_form *form;
 	probe_done *done;
 	void *ctx;
 	bool runs;
@@ -57,7 +58,7 @@ struct probe_form {
 	void (*stop)(struct probe *p);
 	void (*free)(struct probe *p);
 };
-extern const struct probe_form probe_tcp, probe_http, probe_dns, probe_exec;
+extern const struct probe_form probe_http, probe_dns, probe_exec;
 
 // The answer is good.
 void probe_pass(struct probe *p);

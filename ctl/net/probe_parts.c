@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Common to all kinds of probes: start, end, time-out, sockets.
-#include "ctl/net/probe.h"
+// Shared by the kinds of probes: their result, time-out and sockets.
+#include "ctl/net/probe_parts.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,26 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/base/mem.h"
-#include "ctl/base/num.h"
 #include "ctl/base/time.h"
 #include "ctl/net/loop.h"
-#include "ctl/net/probe_parts.h"
-
-static const struct probe_form *form_of(const struct probe *p)
-{
-	switch (p->spec.kind) {
-	case PROBE_TCP:
-		return &probe_tcp;
-	case PROBE_HTTP:
-		return &probe_http;
-	case PROBE_DNS:
-		return &probe_dns;
-	case PROBE_EXEC:
-		break;
-	}
-	return &probe_exec;
-}
 
 // ---- results ------------------------------------------------------------------------------------
 
@@ -40,7 +22,7 @@ static void tell_soon(struct probe *p)
 
 	p->ended = true;
 	p->result.took_us = (uint32_t)(time_us(CLOCK_MONOTONIC) - p->began_us);
-	form_of(p)->stop(p);
+	p->form->stop(p);
 	evtimer_add(p->timer, &at_once);
 }
 
@@ -82,26 +64,13 @@ int probe_fail_errno(struct probe *p, int code)
 			  words + 1);
 }
 
-// "no answer within 1 s".
-static void fail_time(struct probe *p)
+void probe_restart_clock(struct probe *p)
 {
-	num_text time;
+	struct timeval limit = {.tv_sec = p->spec.timeout_ms / 1000,
+				.tv_usec = p->spec.timeout_ms % 1000 * 1000};
 
-	probe_fail(p, "no answer within %s", num_format_duration_ms(p->spec.timeout_ms, time));
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *ctx)
-{
-	struct probe *p = ctx;
-	struct probe_result result;
-
-	if (!p->ended) {
-		fail_time(p);
-		return;
-	}
-	result = p->result;
-	p->runs = p->ended = false;
-	p->done(p->ctx, &result);
+	p->began_us = time_us(CLOCK_MONOTONIC);
+	evtimer_add(p->timer, &limit);
 }
 
 // ---- sockets ------------------------------------------------------------------------------------
@@ -181,107 +150,3 @@ void probe_close(struct probe *p)
 		close(p->fd);
 	p->fd = -1;
 }
-
-// ---- start and end ------------------------------------------------------------------------------
-
-int probes_new(struct event_base *base, struct probes **ret, struct err *err)
-{
-	struct probes *all = mem_new(struct probes);
-	int code = curl_loop_new(base, &all->curl, err);
-
-	if (code) {
-		free(all);
-		return code;
-	}
-	all->base = base;
-	all->last_waiting = &all->first_waiting;
-	*ret = all;
-	return 0;
-}
-
-void probes_free(struct probes *all)
-{
-	if (!all)
-		return;
-	probe_exec_forget(all);
-	curl_loop_free(all->curl);
-	free(all);
-}
-
-struct probe *probe_new(struct probes *all, const struct probe_spec *spec, probe_done *done,
-			void *ctx)
-{
-	struct probe *p = mem_new(struct probe);
-
-	*p = (struct probe){.all = all, .spec = *spec, .done = done, .ctx = ctx, .fd = -1};
-	p->timer = loop_timer(all->base, on_timer, p);
-	if (!p->timer)
-		mem_exhausted();
-	return p;
-}
-
-void probe_restart_clock(struct probe *p)
-{
-	struct timeval limit = {.tv_sec = p->spec.timeout_ms / 1000,
-				.tv_usec = p->spec.timeout_ms % 1000 * 1000};
-
-	p->began_us = time_us(CLOCK_MONOTONIC);
-	evtimer_add(p->timer, &limit);
-}
-
-void probe_start(struct probe *p)
-{
-	p->runs = true;
-	p->ended = false;
-	p->result = (struct probe_result){0};
-	probe_restart_clock(p);
-	form_of(p)->start(p);
-}
-
-void probe_stop(struct probe *p)
-{
-	if (p->runs && !p->ended)
-		form_of(p)->stop(p);
-	p->runs = p->ended = false;
-	event_del(p->timer);
-}
-
-void probe_free(struct probe *p)
-{
-	if (!p)
-		return;
-	probe_stop(p);
-	if (form_of(p)->free)
-		form_of(p)->free(p);
-	loop_event_free(p->event);
-	loop_event_free(p->timer);
-	free(p);
-}
-
-static void on_connected(evutil_socket_t fd, short what, void *ctx)
-{
-	struct probe *p = ctx;
-	int code = 0;
-	socklen_t len = sizeof(code);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &len))
-		code = errno;
-	if (code)
-		probe_fail_errno(p, code);
-	else
-		probe_pass(p);
-}
-
-static int start(struct probe *p)
-{
-	static const struct linger reset = {.l_onoff = 1};
-	int code = probe_connect(p, SOCK_STREAM);
-
-	if (code)
-		return code;
-	if (setsockopt(p->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)))
-		return probe_fail_errno(p, errno);
-	return probe_wait(p, EV_WRITE, on_connected);
-}
-
-const struct probe_form probe_tcp = {.start = start, .stop = probe_close};
