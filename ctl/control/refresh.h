@@ -78,7 +78,11 @@ struct refresh_wanted {
 	uint64_t *who;      // sorted; of owners with these names
 	size_t n;
 };
+void refresh_wanted_make(const char *const *only, size_t n, struct refresh_wanted *ret);
+void refresh_wanted_free(struct refresh_wanted *wanted);
 bool refresh_is_wanted(const struct refresh_wanted *wanted, const char *name);
+// Can an owner with this hash have such a name?
+bool refresh_is_who(const struct refresh_wanted *wanted, uint64_t who);
 struct refresh_name *refresh_find(const struct refresh *r, const char *name);
 // The change by its answer cannot be made there.
 void refresh_keep(struct refresh_name *name, enum refresh_where where, int code,
