@@ -123,7 +123,7 @@ COUNTS = [
     Count("headers of ctl", 210, headers),
     Count("files over 700 lines, tests and scripts too", 0, long_files),
     Count("files of two subjects", 0, two_subjects, held=True),
-    Count("circles of modules, by calls or includes", 3, circles),
+    Count("circles of modules, by calls or includes", 3, circles, held=True),
     Count("shapes of an entry", 4, entry_shapes, held=True),
     Count("formats of our own on disk", 3, formats),
     Count("mechanisms with a back-off", 1, back_offs, held=True),

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "xdp/count.bpf.h"
-#include "xdp/parse.bpf.h"
+#include "xdp/packet.bpf.h"
 #include "xdp/test.bpf.h"
 
 /* In generic mode redirected frames leave through the ordinary path, which completes checksums. A

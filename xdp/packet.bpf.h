@@ -14,6 +14,8 @@
 /* A stage returns the reason that decides the packet (enum weir_reason), or this. */
 #define GO_ON (-1)
 
+#define IP_MAX_BYTES 65535 /* the range of the length field of IPv4 */
+
 enum packet_fragment {
 	FRAGMENT_NONE,
 	FRAGMENT_FIRST,

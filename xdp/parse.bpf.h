@@ -48,7 +48,6 @@ struct sctp_head {
 #define ETHERTYPE_QINQ 0x88a8
 #define IP4_MORE       0x2000
 #define IP4_OFFSET     0x1fff
-#define IP_MAX_BYTES   65535
 /* Where a header can begin at most: four tags, an IPv6 header, eight extension headers. */
 #define L3_OFFSET_MAX 31
 #define L4_OFFSET_MAX 16639
