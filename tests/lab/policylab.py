@@ -19,6 +19,8 @@ from labnet import Pair, run, socket_in, until
 
 SOURCE4, SOURCE6 = "198.51.100.1", "2001:db8:100::1"
 OTHER4, OTHER6 = "203.0.113.9", "2001:db8:113::9"
+NINE, TEN = "drop proto udp to port 9", "drop proto udp to port 10"
+PASSES_TEN, PASSES_NINE, PASSES_ALL = [False, True], [True, False], [True, True]  # by ports()
 MARK = "pass ethertype 0x88b5\n"  # under 'default drop': the last frame of Pair.passes()
 
 
@@ -63,6 +65,11 @@ class Policies:
         done = self(text, *options, devices=devices, check=False)
         assert done.returncode == status, f"{done.returncode}\n{done.stdout}{done.stderr}"
         return done.stderr
+
+
+def ports(pair):
+    """Whether packets to port 9 and to port 10 pass, without any Weir process."""
+    return pair.passes(udp(9), udp(10))
 
 
 def dump(path):
