@@ -167,11 +167,14 @@ endif
 # cmocka 2 warns of names for which cmocka 1 has no other.
 $(O)/tests/unit/%.o $(O)/asan/tests/unit/%.o: ALL_CFLAGS += -DCMOCKA_DISABLE_DEPRECATION_WARNINGS
 
+$(O)/tests/unit/policy/test_rule_text: $(O)/tests/golden/rule-print.o
+$(O)/asan/tests/unit/policy/test_rule_text: $(O)/asan/tests/golden/rule-print.o
+
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ -lcmocka $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $(filter %.o,$^) $(O)/libweir.a -lcmocka $(LIBS)
 
 $(O)/asan/tests/unit/%: $(O)/asan/tests/unit/%.o $(O)/asan/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) $(HARDEN_LINK) -o $@ $^ -lcmocka $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) $(HARDEN_LINK) -o $@ $(filter %.o,$^) $(O)/asan/libweir.a -lcmocka $(LIBS)
 
 $(O)/tests/datapath/run: $(DATAPATH_TESTS:%.c=$(O)/%.o) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
@@ -236,7 +239,7 @@ $(O)/tests/limits/limits: $(LIMITS) $(O)/libweir.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
-$(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-print.o $(O)/libweir.a
+$(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-print.o $(O)/tests/golden/rule-print.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a

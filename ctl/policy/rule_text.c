@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 #include "common/limits-policy.h"
-#include "common/limits.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/fields.h"
 #include "ctl/policy/intervals.h"
@@ -184,7 +183,7 @@ static void add_types(struct printer *p, const struct resolved_types *types)
 			at = add_type(p, at, end);
 }
 
-// ---- limit and modifiers ------------------------------------------------------------------------
+// ---- limits -------------------------------------------------------------------------------------
 
 static void add_count(struct text *t, uint64_t count, bool bits)
 {
@@ -216,43 +215,6 @@ static void add_limit(struct text *t, const struct resolved_limit *limit)
 		text_addf(t, " mask %u/%u", limit->mask4, limit->mask6);
 	if (limit->max != POLICY_RATE_DEFAULT)
 		text_addf(t, " max %" PRIu32, limit->max);
-}
-
-static void add_log(struct text *t, const struct resolved_log *log)
-{
-	if (!log->given)
-		return;
-	text_add(t, " log");
-	if (log->count != 1 || log->period_ms != 1000)
-		text_addf(t, " %" PRIu64 "/%s", log->count, period(log->period_ms));
-	if (log->snap != WEIR_SNAP_DEFAULT)
-		text_addf(t, " snap %" PRIu32, log->snap);
-}
-
-static void add_time(struct text *t, uint64_t ms)
-{
-	static const struct {
-		const char *unit;
-		uint64_t ms;
-	} units[] = {{"w", 604800000}, {"d", 86400000}, {"h", 3600000},
-		     {"m", 60000},     {"s", 1000},     {"ms", 1}};
-	size_t i = 0;
-
-	while (ms % units[i].ms)
-		i++;
-	text_addf(t, "%" PRIu64 "%s", ms / units[i].ms, units[i].unit);
-}
-
-static void add_add(struct text *t, const struct resolved *r, const struct resolved_add *add)
-{
-	if (!add->given)
-		return;
-	text_addf(t, " add %s @%s", add->destination ? "destination" : "source",
-		  r->dynamics[add->dynamic].name);
-	if (add->for_ms == r->dynamics[add->dynamic].expire_ms)
-		return;
-	text_add(t, " for ");
-	add_time(t, add->for_ms);
 }
 
 // ---- fields -------------------------------------------------------------------------------------
@@ -312,56 +274,24 @@ static void add_value(struct printer *p, size_t field)
 	}
 }
 
-static void add_field(struct printer *p, size_t field)
+void rule_text_field(struct text *t, const struct resolved *r, const struct resolved_rule *rule,
+		     size_t field)
 {
-	const char *keyword = keyword_of(p, field);
+	struct printer p = {.t = t, .r = r, .rule = rule, .gap = ""};
+	const char *keyword = keyword_of(&p, field);
 
-	text_add(p->t, keyword);
+	if (keyword)
+		text_add(t, keyword);
 	if (fields[field].form == FORM_WORD)
 		return;
-	text_add(p->t, " ");
-	p->gap = "";
-	add_value(p, field);
-}
-
-// A port follows "from" or "to", also where there is no address.
-static void add_port(struct printer *p, size_t field)
-{
-	size_t address = field == AST_SPORT ? AST_FROM : AST_TO;
-
-	if (!field_given(p->rule, address))
-		text_addf(p->t, " %s", fields[address].keyword);
-	text_add(p->t, " port ");
-	p->gap = "";
-	add_value(p, field);
-}
-
-void rule_text(struct text *t, const struct resolved *r, const struct resolved_rule *rule)
-{
-	struct printer p = {.t = t, .r = r, .rule = rule};
-
-	text_addf(t, "%s%s", rule->always ? "always " : "",
-		  choice_word(&choice_actions, rule->action));
-	if (rule->redirect)
-		text_addf(t, " %s", rule->redirect);
-	for (size_t field = 0; field < AST_RULE_FIELDS; field++) {
-		if (!field_given(rule, field))
-			continue;
-		if (!fields[field].keyword) {
-			add_port(&p, field);
-			continue;
-		}
+	if (keyword)
 		text_addc(t, ' ');
-		add_field(&p, field);
-	}
-	add_log(t, &rule->log);
-	add_add(t, r, &rule->add);
+	add_value(&p, field);
 }
 
 void rule_text_conditions(struct text *t, const struct resolved *r,
 			  const struct resolved_rule *rule)
 {
-	struct printer p = {.t = t, .r = r, .rule = rule};
 	size_t start = t->len;
 
 	for (size_t field = 0; field < AST_RULE_FIELDS; field++) {
@@ -369,6 +299,6 @@ void rule_text_conditions(struct text *t, const struct resolved *r,
 			continue;
 		if (t->len > start)
 			text_add(t, ", ");
-		add_field(&p, field);
+		rule_text_field(t, r, rule, field);
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rules by ctl/policy/rule_text, as explain shows them. All other values are printed here.
+// Prints each value of a resolved policy; rules are printed by rule-print.c.
 #include "tests/golden/policy-print.h"
 
 #include <inttypes.h>
@@ -7,8 +7,8 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/policy/intervals.h"
-#include "ctl/policy/rule_text.h"
 #include "ctl/policy/words.h"
+#include "tests/golden/rule-print.h"
 
 struct print {
 	const struct resolved *r;
@@ -162,7 +162,7 @@ static void print_rule(struct print *p, const struct resolved_rule *rule)
 {
 	CLEANUP(text_free) struct text text = {0};
 
-	rule_text(&text, p->r, rule);
+	print_whole_rule(&text, p->r, rule);
 	put_line(p, rule->place, "");
 	if (rule->named)
 		fprintf(p->f, " | \"%s\"\n  = ", rule->identity);

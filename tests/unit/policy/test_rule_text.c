@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/policy/rule_text.h: rules that differ in any value differ in their text.
+// Unit tests of ctl/policy/rule_text.h: rules that differ in any value differ in their text, as the
+// golden tests print it.
 #include "tests/unit/policy/world.h"
 
 #include "ctl/policy/fields.h"
-#include "ctl/policy/rule_text.h"
+#include "tests/golden/rule-print.h"
 
 // The head of each policy; the rule follows.
 #define HEAD                            \
@@ -42,7 +43,7 @@ static char *print(const struct resolved *r, const struct resolved_rule *rule)
 	struct text t = {0};
 
 	text_add(&t, "");
-	rule_text(&t, r, rule);
+	print_whole_rule(&t, r, rule);
 	return text_take(&t);
 }
 
