@@ -121,7 +121,7 @@ COUNTS = [
     Count("files of the product", 570, product_files),
     Count("lines of the product", 87000, product_lines),
     Count("headers of ctl", 210, headers),
-    Count("files over 700 lines, tests and scripts too", 0, long_files),
+    Count("files over 700 lines, tests and scripts too", 0, long_files, held=True),
     Count("files of two subjects", 0, two_subjects, held=True),
     Count("circles of modules, by calls or includes", 3, circles, held=True),
     Count("shapes of an entry", 4, entry_shapes, held=True),
