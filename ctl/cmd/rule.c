@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/base/time.h"
@@ -11,7 +12,6 @@
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/rules.h"
-#include "ctl/cmd/service_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/quick_apply.h"
 #include "ctl/datapath/bpffs.h"
@@ -27,14 +27,16 @@ struct rule_change {
 	const struct args *args;
 	quick_edit *edit;
 	struct quick_rule rule; // to add
-	bool first;             // in front of all others
-	uint64_t before;        // its id; 0: at the end
+	struct quick_place place;
+	struct quick_wait wait;
+	bool by_other; // another command has added the rule
 	size_t deleted;
 };
 
 static void change_free(struct rule_change *change)
 {
 	quick_free_rule(&change->rule);
+	quick_wait_free(&change->wait);
 }
 
 // Without an instance nothing could check a new rule.
@@ -49,6 +51,66 @@ static int change_saved(struct rule_change *change, struct err *err)
 	if (change->rule.fresh)
 		return not_attached(options.instance, "add rules", err);
 	return quick_edit_saved(&options, change->edit, change, err);
+}
+
+// A rule that others may add: one that no --force and no unknown login keeps from being refused.
+static void wait_with_others(struct rule_change *change, const struct apply_options *o)
+{
+	if (!change->rule.fresh || change->wait.token || o->force || o->dry_run ||
+	    session_placed(o->session) == SESSION_UNKNOWN)
+		return;
+	quick_wait_begin(&change->wait, o->instance, &change->rule, &change->place);
+	change->rule.token = mem_strdup(change->wait.token);
+}
+
+// Is another attempt needed? Another command was first, or has taken the rule; or the rules of
+// others may be at fault.
+static bool tries_again(struct rule_change *change, const struct apply_options *o, int code,
+			uint64_t culprit)
+{
+	if (quick_is_other_command(code))
+		return true;
+	if (code && code != -EAGAIN && quick_wait_has_others(&change->wait)) {
+		quick_wait_failed(&change->wait, culprit);
+		return true;
+	}
+	return code && !quick_wait_withdraw(&change->wait);
+}
+
+static void hear(void *of, bool notice, const char *text)
+{
+	struct apply_result *result = of;
+
+	if (notice)
+		vec_push(&result->notices, mem_strdup(text));
+	else
+		vec_push(&result->warnings, mem_strdup(text));
+}
+
+static void report_findings(struct rule_change *change, struct candidate *c,
+			    struct apply_result *result)
+{
+	struct context *ctx = change->ctx;
+
+	quick_wait_end_turn(&change->wait);
+	if (change->by_other)
+		quick_wait_read(&change->wait, hear, result);
+	diag_keep(c->diag, change->rule.label);
+	policy_show_findings(ctx, c);
+	out_array(ctx->out, "warnings");
+	vec_each (&result->warnings, text) {
+		out_item_string(ctx->out, *text);
+		log_warning("%s", *text);
+	}
+	out_end(ctx->out);
+	out_array(ctx->out, "notices");
+	vec_each (&result->notices, text) {
+		if (!quick_is_about(change->rule.label, *text))
+			continue;
+		out_item_string(ctx->out, *text);
+		log_warning("%s", *text);
+	}
+	out_end(ctx->out);
 }
 
 // Once more when another command was first.
@@ -67,7 +129,6 @@ static int change_rules(struct rule_change *change, struct err *err)
 	for (unsigned n = 1;; n++) {
 		CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 		CLEANUP_APPLY_RESULT struct apply_result result = {0};
-		const struct egress_findings none = {0};
 		const struct apply_options options = {
 			.instance = ctx->instance,
 			.command = ctx->line,
@@ -76,65 +137,38 @@ static int change_rules(struct rule_change *change, struct err *err)
 			.force = args_knows(change->args, "force") &&
 				 args_has(change->args, "force"),
 			.dry_run = args_has(change->args, "dry-run"),
+			.wait = &change->wait,
 		};
 
+		wait_with_others(change, &options);
+		quick_wait_turn(&change->wait);
 		code = quick_apply(c, &options, change->edit, change, &result, err);
-		if (quick_is_other_command(code) && n < TRIES) {
+		if (n < TRIES && tries_again(change, &options, code, result.culprit)) {
 			err_clear(err);
 			continue;
 		}
-		diag_keep(c->diag, change->rule.label);
-		policy_show_findings(ctx, c);
-		egress_report(ctx, result.warnings.at, result.warnings.n, &none);
+		report_findings(change, c, &result);
 		return code;
 	}
 }
 
 // ---- add ----------------------------------------------------------------------------------------
 
-static size_t find(const struct quick_rules *q, uint64_t id)
-{
-	size_t n = 0;
-
-	while (n < q->n && q->at[n].id != id)
-		n++;
-	return n;
-}
-
-static int check_room(const struct quick_rules *q, const struct quick_rule *rule, struct err *err)
-{
-	vec_each (q, other)
-		if (rule->name && other->name && !strcmp(rule->name, other->name))
-			return err_input(err, "rule %llu has the name \"%s\"",
-					 (unsigned long long)other->id, rule->name);
-	if (q->n < QUICK_MAX)
-		return 0;
-	err_refused(err, "there are %d quick rules, which is the maximum", QUICK_MAX);
-	return err_hint(err, "write them into the policy, or their addresses into a set");
-}
-
+// Another command may have added the rule with its own.
 static int edit_add(void *change_of, struct quick_rules *q, struct err *err)
 {
 	struct rule_change *change = change_of;
-	struct quick_rule *from = &change->rule, rule = *from;
-	size_t at = change->before ? find(q, change->before) : change->first ? 0 : q->n;
-	int code = check_room(q, from, err);
+	const struct quick_rule *added = quick_wait_find(&change->wait, q);
+	int code;
 
-	if (code)
+	change->by_other = added != NULL;
+	if (added) {
+		quick_set_id(&change->rule, added->id); // for the report
+		return 0;
+	}
+	if ((code = quick_insert(q, &change->rule, &change->place, err)))
 		return code;
-	if (change->before && at == q->n)
-		return err_input(err, "no quick rule %llu", (unsigned long long)change->before);
-	quick_set_id(&rule, q->next++);
-	quick_set_id(from, rule.id); // for the report
-	rule.name = from->name ? mem_strdup(from->name) : NULL;
-	rule.origin = from->origin ? mem_strdup(from->origin) : NULL;
-	rule.text = mem_strdup(from->text);
-	rule.by = mem_strdup(from->by);
-	rule.note = mem_strdup(from->note);
-	vec_push(q, rule);
-	memmove(&q->at[at + 1], &q->at[at], (q->n - 1 - at) * sizeof(rule));
-	q->at[at] = rule;
-	quick_change(q);
+	quick_wait_join(&change->wait, q);
 	return 0;
 }
 
@@ -204,10 +238,10 @@ static int read_place(const struct args *args, struct rule_change *ret, struct e
 {
 	const char *before = args_value(args, "before");
 
-	ret->first = args_has(args, "first");
-	if (ret->first && before)
+	ret->place.first = args_has(args, "first");
+	if (ret->place.first && before)
 		return err_input(err, "--first and --before are mutually exclusive");
-	if (before && num_parse_u64(before, strlen(before), 1, UINT64_MAX, &ret->before))
+	if (before && num_parse_u64(before, strlen(before), 1, UINT64_MAX, &ret->place.before))
 		return err_input(err, "--before '%s' is not the number of a rule", before);
 	return 0;
 }
@@ -269,7 +303,8 @@ static int add_rule(struct rule_change *change, struct err *err)
 static int run_add(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP(change_free)
-	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_add};
+	struct rule_change change = {
+		.ctx = ctx, .args = args, .edit = edit_add, .wait = QUICK_NO_WAIT};
 	int code = take_text(args, &change.rule, err);
 
 	if (code)
@@ -282,7 +317,8 @@ static int run_add(struct context *ctx, const struct args *args, struct err *err
 int rule_add(struct context *ctx, const struct args *args, const char *text, struct err *err)
 {
 	CLEANUP(change_free)
-	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_add};
+	struct rule_change change = {
+		.ctx = ctx, .args = args, .edit = edit_add, .wait = QUICK_NO_WAIT};
 
 	change.rule.text = mem_strdup(text);
 	return add_rule(&change, err);
@@ -375,7 +411,8 @@ static int delete_rules(struct rule_change *change, struct err *err)
 
 static int run_delete(struct context *ctx, const struct args *args, struct err *err)
 {
-	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_delete};
+	struct rule_change change = {
+		.ctx = ctx, .args = args, .edit = edit_delete, .wait = QUICK_NO_WAIT};
 	const char *origin;
 	int code = overlay_text(args, "origin", &origin, err);
 
@@ -391,7 +428,8 @@ static int run_delete(struct context *ctx, const struct args *args, struct err *
 int rule_delete(struct context *ctx, const struct args *args, const char *text, struct err *err)
 {
 	CLEANUP(change_free)
-	struct rule_change change = {.ctx = ctx, .args = args, .edit = edit_delete};
+	struct rule_change change = {
+		.ctx = ctx, .args = args, .edit = edit_delete, .wait = QUICK_NO_WAIT};
 	const char *origin;
 	int code = overlay_text(args, "origin", &origin, err);
 

@@ -19,6 +19,7 @@
 #include "ctl/control/lockout.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/quick_apply.h"
+#include "ctl/control/quick_entries.h"
 #include "ctl/control/recover.h"
 #include "ctl/control/unchanged.h"
 #include "ctl/control/unseen.h"
@@ -575,6 +576,8 @@ static int switch_same(struct bringup *b, struct candidate *c, const struct appl
 		return code;
 	if ((code = commit_next_number(b->instance, &number, err)))
 		return code;
+	if ((code = quick_share(c, o, ret, err)))
+		return code;
 	if ((code = put_in_force(b->instance, c, same, 0, number, err)))
 		return code;
 	ret->generation = number;
@@ -609,6 +612,8 @@ static int compile_same(struct candidate *c, const struct apply_options *o,
 				: err_input(err, "'%s' has errors with the new answers", o->path);
 	if (o->quick && (code = quick_judge_rules(c, o, ret, err)))
 		return code;
+	if (o->quick)
+		quick_note_entries(c, o->instance, ret);
 	return lb_apply_find_nexthops(&c->lb, c->resolved, NEXTHOP_WAIT_MS, err);
 }
 
@@ -625,6 +630,8 @@ int apply_same(struct candidate *c, const struct apply_options *o, struct revisi
 	if ((code = recover(&b, o, err)))
 		return code;
 	if ((code = quick_check(b.instance, &c->quick, err)))
+		return code;
+	if ((code = quick_wait_check(o->wait, err)))
 		return code;
 	if ((code = check_same(b.instance, same, err)))
 		return code;

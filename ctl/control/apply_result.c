@@ -12,6 +12,9 @@ void apply_result_free(struct apply_result *r)
 		free(*text);
 	vec_free(&r->absent);
 	vec_free(&r->warnings);
+	vec_each (&r->notices, text)
+		free(*text);
+	vec_free(&r->notices);
 	vec_free(&r->attached);
 	vec_free(&r->left);
 	vec_free(&r->entries_only);

@@ -30,9 +30,10 @@ struct apply_options {
 	const char *note, *by;
 	const struct session *session; // whose packets come through this namespace; NULL: none
 	bool force, fleeting, dry_run;
-	bool offline;    // feeds are not fetched: their copies are used
-	bool patient;    // the last load has taken too long (lb_apply_options)
-	bool quick;      // only quick rules change: apply_same()
+	bool offline;            // feeds are not fetched: their copies are used
+	bool patient;            // the last load has taken too long (lb_apply_options)
+	bool quick;              // only quick rules change: apply_same()
+	struct quick_wait *wait; // with `quick`: the rules of others among them; NULL: none
 	bool unattended; // refuse a text that has lost most of the accepted policy (unchanged.h)
 };
 
@@ -55,6 +56,8 @@ struct apply_result {
 	struct ifnames entries_only;      // attached interfaces on which the policy does not apply
 	VEC(char *) absent;               // optional interfaces and patterns without a device
 	VEC(char *) warnings;             // of the guard; what `weir restore` does not know
+	VEC(char *) notices;              // about new quick rules
+	uint64_t culprit;                 // new quick rule that a failure is about; 0: not known
 	struct generation_cost cost;
 	// the switch is done, but an interface could not be attached or detached
 	bool attach_failed;

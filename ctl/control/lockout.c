@@ -92,6 +92,7 @@ struct lockout {
 	struct candidate *c;
 	const struct instance *instance;
 	const struct apply_options *options;
+	struct apply_result *result;
 	struct own_addr *own;
 	size_t n_own;
 	struct generation_about *about;
@@ -193,9 +194,12 @@ static int refuse_login(const struct lockout *l, const struct session *s, const 
 			const struct login_answer *a, struct err *err)
 {
 	bool own = s == l->options->session, later = a->ended[0];
+	const struct quick_rule *rule = candidate_quick(a->by, &a->result);
 	char verdict[512];
 	addr_text peer;
 
+	if (rule && rule->fresh)
+		l->result->culprit = rule->id;
 	candidate_describe(a->by, &a->result, verdict, sizeof(verdict));
 	err_refused(err, "the policy would cut off %s login from %s, on '%s'%s%s%s: %s",
 		    own ? "your own" : "the", addr_format(&s->peer, peer), link->name,
@@ -369,7 +373,7 @@ int lockout_check(struct candidate *c, const struct instance *i, const struct ap
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	CLEANUP_FREE struct own_addr *own = NULL;
-	struct lockout l = {.c = c, .instance = i, .options = o, .about = about};
+	struct lockout l = {.c = c, .instance = i, .options = o, .result = ret, .about = about};
 	int code = route_own_addrs(&own, &l.n_own, err);
 
 	l.own = own;

@@ -28,6 +28,7 @@ void quick_free_rule(struct quick_rule *rule)
 	free(rule->by);
 	free(rule->note);
 	free(rule->origin);
+	free(rule->token);
 }
 
 void quick_free(struct quick_rules *q)
@@ -63,18 +64,25 @@ static char *copy_or_null(const struct json *from, const char *key)
 	return text ? mem_strdup(text) : NULL;
 }
 
-static int read_rule(const struct json *from, struct quick_rules *ret)
+void quick_read_rule(const struct json *from, struct quick_rule *ret)
 {
-	struct quick_rule rule = {
+	*ret = (struct quick_rule){
 		.name = copy_or_null(from, "name"),
 		.text = json_get_copy(from, "rule"),
 		.by = json_get_copy(from, "by"),
 		.note = json_get_copy(from, "note"),
 		.origin = copy_or_null(from, "origin"),
+		.token = copy_or_null(from, "token"),
 		.since_s = json_get_u64(from, "since_s"),
 		.until_s = json_get_u64(from, "until_s"),
 	};
+}
 
+static int read_rule(const struct json *from, struct quick_rules *ret)
+{
+	struct quick_rule rule;
+
+	quick_read_rule(from, &rule);
 	quick_set_id(&rule, json_get_u64(from, "id"));
 	vec_push(ret, rule);
 	return rule.id && rule.text[0] && ret->n <= QUICK_MAX ? 0 : -EBADMSG;
@@ -110,10 +118,8 @@ static int read_file(const char *instance, struct quick_file *ret, struct err *e
 	return code;
 }
 
-static void add_rule(struct json_writer *file, const struct quick_rule *rule)
+void quick_write_rule(struct json_writer *file, const struct quick_rule *rule)
 {
-	state_add(file, &rule_kind);
-	json_write_u64(file, "id", rule->id);
 	if (rule->name)
 		json_write_string(file, "name", rule->name);
 	json_write_string(file, "rule", rule->text);
@@ -121,8 +127,17 @@ static void add_rule(struct json_writer *file, const struct quick_rule *rule)
 	json_write_string(file, "note", rule->note);
 	if (rule->origin)
 		json_write_string(file, "origin", rule->origin);
+	if (rule->token)
+		json_write_string(file, "token", rule->token);
 	json_write_u64(file, "since_s", rule->since_s);
 	json_write_u64(file, "until_s", rule->until_s);
+}
+
+static void add_rule(struct json_writer *file, const struct quick_rule *rule)
+{
+	state_add(file, &rule_kind);
+	json_write_u64(file, "id", rule->id);
+	quick_write_rule(file, rule);
 	json_write_end(file);
 }
 
@@ -243,6 +258,60 @@ struct policy_quick *quick_texts(const struct quick_rules *q)
 }
 
 // ---- changes ------------------------------------------------------------------------------------
+
+static char *copy(const char *text)
+{
+	return text ? mem_strdup(text) : NULL;
+}
+
+static size_t find_place(const struct quick_rules *q, const struct quick_place *place)
+{
+	size_t n = 0;
+
+	if (place->first || !place->before)
+		return place->first ? 0 : q->n;
+	while (n < q->n && q->at[n].id != place->before)
+		n++;
+	return n;
+}
+
+static int check_room(const struct quick_rules *q, const struct quick_rule *rule, struct err *err)
+{
+	vec_each (q, other)
+		if (rule->name && other->name && !strcmp(rule->name, other->name))
+			return err_input(err, "rule %llu has the name \"%s\"",
+					 (unsigned long long)other->id, rule->name);
+	if (q->n < QUICK_MAX)
+		return 0;
+	err_refused(err, "there are %d quick rules, which is the maximum", QUICK_MAX);
+	return err_hint(err, "write them into the policy, or their addresses into a set");
+}
+
+int quick_insert(struct quick_rules *q, struct quick_rule *from, const struct quick_place *place,
+		 struct err *err)
+{
+	struct quick_rule rule = *from;
+	size_t at = find_place(q, place);
+	int code = check_room(q, from, err);
+
+	if (code)
+		return code;
+	if (place->before && at == q->n)
+		return err_input(err, "no quick rule %llu", (unsigned long long)place->before);
+	quick_set_id(&rule, q->next++);
+	quick_set_id(from, rule.id);
+	rule.name = copy(from->name);
+	rule.origin = copy(from->origin);
+	rule.token = copy(from->token);
+	rule.text = mem_strdup(from->text);
+	rule.by = mem_strdup(from->by);
+	rule.note = mem_strdup(from->note);
+	vec_push(q, rule);
+	memmove(&q->at[at + 1], &q->at[at], (q->n - 1 - at) * sizeof(rule));
+	q->at[at] = rule;
+	quick_change(q);
+	return 0;
+}
 
 void quick_change(struct quick_rules *q)
 {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "ctl/base/err.h"
+#include "ctl/base/json.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/policy/env.h"
@@ -24,6 +25,7 @@ struct quick_rule {
 	char *name;                // NULL: none
 	char *text;                // without the name
 	char *by, *note, *origin;  // origin NULL: none
+	char *token;               // the file of a command (quick_wait.h); NULL: none
 	uint64_t since_s, until_s; // wall clock; until_s 0: permanent
 	bool fresh;                // of the running command
 };
@@ -36,6 +38,12 @@ struct quick_rules {
 	uint64_t next;         // id of the next rule
 	bool changed;          // not written yet
 };
+// Where a new rule goes.
+struct quick_place {
+	bool first;      // in front of all others
+	uint64_t before; // id of a rule; 0: at the end
+};
+
 void quick_free(struct quick_rules *q);
 #define CLEANUP_QUICK CLEANUP(quick_free)
 void quick_free_rule(struct quick_rule *rule);
@@ -51,6 +59,13 @@ int quick_read(const char *instance, struct quick_rules *ret, struct err *err);
 // For candidates: the array has one for each rule and points into q. The caller frees it.
 struct policy_quick *quick_texts(const struct quick_rules *q);
 
+// Adds a copy of a rule, whose id and label it sets, and makes that a change. 0 or -errno with err
+// set: there is no room, or no such place, or another rule has the name.
+int quick_insert(struct quick_rules *q, struct quick_rule *rule, const struct quick_place *place,
+		 struct err *err);
+// A rule in a row of a file, without its id.
+void quick_read_rule(const struct json *from, struct quick_rule *ret);
+void quick_write_rule(struct json_writer *file, const struct quick_rule *rule);
 // Another version: the rules are written with the next switch.
 void quick_change(struct quick_rules *q);
 // Removes the rules whose time has come, and makes that a change. Returns their number.

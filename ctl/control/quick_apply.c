@@ -55,6 +55,7 @@ int quick_judge_rules(const struct candidate *c, const struct apply_options *o,
 
 		if (!quick->fresh)
 			continue;
+		ret->culprit = quick->id;
 		if (quick->name && strcmp(quick->name, rule->identity) != 0)
 			return err_input(err, "the policy has a rule \"%s\" already", quick->name);
 		if ((!rule->impossible && !rule->never) || o->force)
@@ -63,6 +64,7 @@ int quick_judge_rules(const struct candidate *c, const struct apply_options *o,
 		err_hint(err, "--force adds it");
 		return -EPERM;
 	}
+	ret->culprit = 0;
 	return 0;
 }
 
@@ -84,6 +86,7 @@ int quick_judge_expects(const struct candidate *c, const struct apply_options *o
 	vec_each (&c->broken, broken)
 		if (broken->by->fresh) {
 			vec_push(&ret->warnings, mem_strdup(broken->what));
+			ret->culprit = broken->by->id;
 			n++;
 		}
 	if (!n || o->force)
@@ -92,6 +95,82 @@ int quick_judge_expects(const struct candidate *c, const struct apply_options *o
 		    num_plural(n, "expectation", "expectations"));
 	err_hint(err, "--force adds it; the lines then hold without quick rules only");
 	return -EPERM;
+}
+
+// ---- rules of others ----------------------------------------------------------------------------
+
+struct said {
+	const struct candidate *c;
+	const struct apply_result *result;
+	const char *label;
+	struct json_writer *file;
+};
+
+static void say_finding(void *ctx, enum diag_level level, const char *file, unsigned line,
+			unsigned column, const char *message, const char *hint)
+{
+	CLEANUP_FREE char *text = mem_printf("%s: %s", file ? file : "", message);
+	const struct said *s = ctx;
+
+	if (file && !strcmp(file, s->label))
+		quick_wait_say(s->file, false, text);
+}
+
+bool quick_is_about(const char *label, const char *notice)
+{
+	size_t len = strlen(label);
+
+	return !strncmp(notice, label, len) && notice[len] == ':';
+}
+
+static void say(void *ctx, uint64_t id, struct json_writer *file)
+{
+	struct said *s = ctx;
+
+	s->file = file;
+	vec_each (&s->c->quick, rule)
+		if (rule->id == id)
+			s->label = rule->label;
+	diag_each(s->c->diag, say_finding, s);
+	vec_each (&s->result->warnings, text)
+		quick_wait_say(file, false, *text);
+	vec_each (&s->result->notices, text)
+		if (quick_is_about(s->label, *text))
+			quick_wait_say(file, true, *text);
+}
+
+struct blaming {
+	const struct candidate *c;
+	uint64_t id;
+};
+
+static void blame(void *ctx, enum diag_level level, const char *file, unsigned line,
+		  unsigned column, const char *message, const char *hint)
+{
+	struct blaming *b = ctx;
+
+	if (level != DIAG_ERROR || !file || b->id)
+		return;
+	vec_each (&b->c->quick, rule)
+		if (rule->fresh && !strcmp(rule->label, file))
+			b->id = rule->id;
+}
+
+// The new rule with an error.
+static uint64_t culprit(const struct candidate *c)
+{
+	struct blaming b = {.c = c};
+
+	diag_each(c->diag, blame, &b);
+	return b.id;
+}
+
+int quick_share(const struct candidate *c, const struct apply_options *o,
+		const struct apply_result *result, struct err *err)
+{
+	struct said s = {.c = c, .result = result, .label = ""};
+
+	return o->wait ? quick_wait_take(o->wait, say, &s, err) : 0;
 }
 
 // ---- the change ---------------------------------------------------------------------------------
@@ -172,5 +251,8 @@ int quick_apply(struct candidate *c, const struct apply_options *options, quick_
 	c->environment.must_guard = !o.force;
 	o.quick = true;
 	o.fleeting = same.fleeting;
-	return apply_same(c, &o, &same, ret, err);
+	code = apply_same(c, &o, &same, ret, err);
+	if (code && !ret->culprit)
+		ret->culprit = culprit(c);
+	return code;
 }

@@ -219,6 +219,21 @@ static int take(const struct lock *l, int how, unsigned wait_ms, bool renewed, c
 	return wait_for(l, how, wait_ms, renewed, instance, err);
 }
 
+bool lock_wait(int fd, unsigned wait_ms)
+{
+	uint64_t until = time_ms(CLOCK_MONOTONIC) + wait_ms;
+	CLEANUP(tick_no_more) struct ticking ticking = {0};
+
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return true;
+	if (errno != EWOULDBLOCK || tick(&ticking))
+		return false;
+	while (flock(fd, LOCK_EX))
+		if (errno != EINTR || time_ms(CLOCK_MONOTONIC) >= until)
+			return false;
+	return true;
+}
+
 // For holder_is(), for waiting processes, and for the agent, which reads the maps again. A failure
 // changes nothing. The rest of a longer text remains after the newline: truncating it takes some
 // milliseconds on a disk.

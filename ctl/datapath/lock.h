@@ -17,6 +17,9 @@ int lock_take(const char *instance, const char *command, int *ret_fd, struct err
 int lock_try(const char *instance, const char *command, int *ret_fd, struct err *err);
 // The same as lock_take for reading: readers share the lock and exclude writers. Writes nothing.
 int lock_share(const char *instance, int *ret_fd, struct err *err);
+// Waits for any descriptor to be locked, in the kernel's queue and for this time at most. False: it
+// is not locked.
+bool lock_wait(int fd, unsigned wait_ms);
 // Whether an agent runs: /run/weir/NAME/agent is locked as long as it lives.
 bool lock_agent_runs(const char *instance);
 // Removes what commands and an agent have left in /run/weir/NAME, unless an agent runs. The caller

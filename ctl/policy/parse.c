@@ -147,9 +147,12 @@ static bool has_no_names(struct parser *p, const struct ast_list *list)
 {
 	vec_each (&list->items, item)
 		if (is_looked_up(item))
-			return parse_fail(p, item->at, "weir block drops all packets of a name",
-					  "a quick rule has addresses and sets of the policy, no "
-					  "names and countries");
+			return parse_fail(
+				p, item->at,
+				"put it into a set of the policy, 'set evil { evil.example }', "
+				"and write 'from @evil'; 'weir block' drops all its packets",
+				"a quick rule has addresses and sets of the policy, no "
+				"names and countries");
 	return true;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """weir rule: single rules in front of any policy, added, ended and deleted under the same revision."""
 import json
+import pathlib
 import re
 import socket
 import subprocess
@@ -128,6 +129,33 @@ def test_always_rules_and_entries_precede(on, policy):
 
 
 # ---- beside a policy ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blocked, rule, said", [
+    ([SOURCE], f"pass from {SOURCE} to any port 9", f"from {SOURCE} stay blocked: 'block {SOURCE}' precedes"),
+    (["203.0.113.0/24"], f"pass from {SOURCE}", f"from {SOURCE} stay blocked: 'block 203.0.113.0/24' precedes quick rules (weir allow {SOURCE} passes"),
+    (["2001:db8::/32"], "pass from 2001:db8::7, 2001:db9::7", "from 2001:db8::7 stay blocked: 'block 2001:db8::/32'"),
+    ([SOURCE, "203.0.113.8"], f"pass from {SOURCE}, 203.0.113.8, 203.0.113.10", f"from {SOURCE} and 1 other stay blocked"),
+    (["--to", "198.51.100.1"], "pass to 198.51.100.1", "to 198.51.100.1 stay blocked: 'block 198.51.100.1' precedes quick rules (weir allow --to 198"),
+    ([SOURCE], "pass proto udp to any port 9", None), ([SOURCE], f"drop from {SOURCE} to any port 9", None),
+    ([SOURCE], "pass from not 10.0.0.0/8", None), (["--to", SOURCE], f"pass from {SOURCE}", None),
+    ([SOURCE], "pass from 203.0.113.8", None),
+])
+def test_a_pass_that_a_block_entry_precedes(on, blocked, rule, said):
+    on("block", "--force", *blocked)
+    text = on("rule", "add", rule).stderr
+    notices = on.json("rule", "add", "--force", "--first", rule)["notices"]
+    assert (f"warning: quick 1: packets {said}" in text) == bool(said) and len(notices) == bool(said)
+    assert not said or notices[0].startswith(f"quick 2: packets {said}"), notices
+
+
+def test_a_pass_that_an_entry_allows_or_that_has_ended(on):
+    on("block", "203.0.113.0/24")
+    on("allow", SOURCE)
+    on("block", "198.51.100.9", "--for", "1s")
+    until(lambda: "198.51.100.9" not in on.entries(), what="the end of an entry")
+    for rule in f"pass from {SOURCE}", "pass from 198.51.100.9":
+        assert on.json("rule", "add", rule)["notices"] == []
 
 
 def test_apply_rollback_and_attach_keep_them(on, policy):
@@ -542,14 +570,84 @@ def test_without_an_instance(weir):
     assert "not attached" in weir.fails(1, "rule", "add", "drop to any port 9")
 
 
-def test_many_adders_at_once(on):
-    running = [on.start("rule", "add", f"drop proto udp to any port {port}") for port in range(1, 9)]
+ADDERS = 20
+
+
+def added_at_once(on, gate, rules):
+    """Exit status and document of each `rule add`, and how many switches they took."""
+    before, done = version(on), []
+    wait = ["sh", "-c", f"until [ -e {gate} ]; do sleep 0.1; done; exec \"$@\"", "-"]
+    running = [subprocess.Popen(wait + on.argv("-j", "rule", "add", *rule.split()), stdout=subprocess.PIPE,  # pylint: disable=consider-using-with
+                                stderr=subprocess.DEVNULL, text=True) for rule in rules]
+    on.started += running
+    gate.touch()
     for process in running:
-        said = process.communicate(timeout=60)[0]
-        assert process.returncode == 0, said
-    assert sorted(rule["rule"] for rule in listed(on)) == [f"drop proto udp to any port {port}" for port in range(1, 9)]
-    assert sorted(ids(on)) == list(range(1, 9))
-    assert [passes(on, port) for port in (1, 8, 9)] == [False, False, True]
+        document = json.loads(process.communicate(timeout=60)[0])
+        done.append((process.returncode, document))
+    assert not list(pathlib.Path("/run/weir", on.name, "adding").iterdir()), "files of commands that have ended"
+    return done, version(on) - before
+
+
+def version(on):
+    """It grows by one with each switch to other quick rules."""
+    return read_rows(on.state / "rules", "rule")[0]["version"] if (on.state / "rules").exists() else 0
+
+
+def test_many_adders_at_once(on, policy, tmp_path):
+    policy(POLICY)
+    rules = [f"drop proto udp to any port {port}" for port in range(101, 101 + ADDERS)]
+    done, switches = added_at_once(on, tmp_path / "gate", rules)
+    assert {status for status, _ in done} == {0}, done
+    assert {rule["id"]: rule["rule"] for rule in listed(on)} == {document["id"]: document["rule"] for _, document in done}
+    assert [document["rule"] for _, document in done] == rules and sorted(ids(on)) == list(range(1, 1 + ADDERS))
+    assert [passes(on, port) for port in (101, 100 + ADDERS, 99)] == [False, False, True]
+    print(f"{ADDERS} adders took {switches} switches")
+    assert switches <= ADDERS // 3
+    on("rule", "add", rules[0].replace("101", "99"))
+    assert version(on) == switches + 1 and not passes(on, 99)
+
+
+@pytest.mark.parametrize("bad, status, said", [
+    ("drop from FAR", 3, "would cut off the login"), ("drop proto udp to any port 77 to any port", 1, "the rule has errors"),
+    ("--name same drop proto udp to any port 78", 1, 'has the name "same"'), ("drop proto tcp to 10.77.0.1 port 40", 3, ""),
+])
+def test_a_bad_adder_fails_by_itself(on, pair, policy, tmp_path, bad, status, said):
+    policy(POLICY + "expect pass tcp from 203.0.113.1 to 10.77.0.1 port 40\n")
+    rules = [f"drop proto udp to any port {port}" for port in range(101, 101 + ADDERS)]
+    rules[::6] = [bad.replace("FAR", pair.far4)] * len(rules[::6])
+    if "--name" in bad:
+        on("rule", "add", *bad.split())
+    kept = ids(on)
+    with login(pair, pair.far4):
+        done, switches = added_at_once(on, tmp_path / "gate", rules)
+    for rule, (got, document) in zip(rules, done):
+        assert got == (status if rule == rules[0] else 0), (rule, document)
+        assert rule != rules[0] or said in str(document), document
+    added = {document["id"]: document["rule"] for got, document in done if not got}
+    assert {rule["id"]: rule["rule"] for rule in listed(on) if rule["id"] not in kept} == added
+    assert len(added) == ADDERS - len(rules[::6]) and passes(on, 40, pair.far4)
+    print(f"{ADDERS} adders took {switches} switches")
+    assert switches <= ADDERS // 3
+
+
+def test_adders_that_are_killed_add_nothing_later(on, policy, tmp_path):
+    """What they left in /run is removed by the next that waits, and adds no rule."""
+    policy(POLICY)
+    with on.locked():
+        running = [on.start("rule", "add", f"drop proto udp to any port {port}") for port in range(101, 105)]
+        time.sleep(0.5)
+        for process in running:
+            process.kill()
+            process.wait()
+    folder = pathlib.Path("/run/weir", on.name, "adding")
+    folder.mkdir(exist_ok=True)
+    write_rows(folder / "000000000001.000000001-1", "add", [
+        {"first": False, "before": 0, "rule": "drop proto udp to any port 9", "by": "x", "note": "", "since_s": 1, "until_s": 0}])
+    (folder / "000000000001.000000002-1").write_text("damaged")
+    for name in "000000000001.000000003-99999999.said", "000000000001.000000003-99999999.marked", "x":
+        (folder / name).touch()
+    done, _ = added_at_once(on, tmp_path / "gate", [f"drop proto udp to any port {port}" for port in range(201, 207)])
+    assert {status for status, _ in done} == {0} and len(ids(on)) == 6 and passes(on, 9) and passes(on, 101)
 
 
 def test_a_command_that_keeps_the_lock_is_not_waited_for_again(on):
