@@ -245,13 +245,13 @@ $(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/p
 $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
-# The parsers under libFuzzer, once more with clang: two rooms, and what the targets need of others. An undefined
+# The parsers under libFuzzer, once more with clang: three rooms, and what the targets need of others. An undefined
 # reference names what is missing here.
 FUZZ = $(patsubst tests/%.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_CFLAGS = -std=gnu11 -D_GNU_SOURCE -g -O1 -I. -isystem $(O) -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
 FUZZ_OTHERS = control/frame control/entries/items control/entries/journal control/entries/journal_index control/entries/journal_line control/pcap datapath/clock net/dns_hosts net/dns_message net/dns_name
-FUZZ_ROOMS = $(patsubst %.c,$(O)/fuzz/%.o,$(wildcard ctl/base/*.c ctl/policy/*.c $(FUZZ_OTHERS:%=ctl/%.c)))
+FUZZ_ROOMS = $(patsubst %.c,$(O)/fuzz/%.o,$(wildcard ctl/base/*.c ctl/policy/*.c ctl/import/*.c $(FUZZ_OTHERS:%=ctl/%.c)))
 
 $(O)/fuzz/%.o: %.c
 	@mkdir -p $(@D)

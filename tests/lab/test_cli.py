@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import re
 
 import pytest
@@ -16,6 +17,7 @@ TAKE = {"file", "wide", "mask", "to", "both", "origin", "sync", "set", "all", "v
 NAMES = {"resolver", "resolver-timeout"}
 SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-run"} | NAMES
 POOL = {"all", "volatile", "dry-run"}
+RULESET = str(pathlib.Path(__file__).parent / "rulesets" / "fail2ban.nft")
 OPTIONS = {
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
     "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
@@ -25,6 +27,7 @@ OPTIONS = {
     "forget": {"policy", "entries", "all", "agent", "dry-run"},
     "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"as", "offline", "again", "unattended"}, "confirm": set(), "rollback": SWITCH,
     "diff": {"revision", "offline"} | NAMES, "show": {"all"}, "history": {"wide"},
+    "import": {"iface", "forward", "strict", "ipv4", "ipv6"},
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
@@ -111,7 +114,8 @@ def test_help_is_a_document_too():
      ["unblock", "203.0.113.1"], ["allow", "203.0.113.1"], ["unallow", "203.0.113.1"], ["list"],
      ["list", "--plain"], ["rule", "add", "drop to any port 9"], ["rule", "list"], ["rule", "delete", "--all"], ["explain", "203.0.113.1"], ["status"], ["status", "--limits"], ["stats"],
      ["stats", "--interfaces"], ["bypass"], ["bypass", "--off"], ["doctor"], ["doctor", "near0"], ["doctor", "--drivers"],
-     ["detach", "near0"], ["detach"], ["detach", "--force"], ["-p", "list"], ["-q", "list"], ["decap"]],
+     ["detach", "near0"], ["detach"], ["detach", "--force"], ["-p", "list"], ["-q", "list"], ["decap"],
+     ["import", "nft", RULESET]],
     ids=" ".join,
 )
 def test_json_of_success(on, words):
@@ -372,7 +376,7 @@ def described_options(command):
     page = (ROOT / "docs" / "weir.8.scd").read_text()
     sections = re.findall(rf"\n## weir {SAME_OPTIONS.get(command, command)}\b.*?(?=\n#)", page, re.DOTALL)
     heads = "".join(re.findall(r"^(\*-.*\n)\t", "".join(sections), re.MULTILINE))
-    return set(re.findall(r"\*--([a-z-]+)\*", heads))
+    return set(re.findall(r"\*--([a-z0-9-]+)\*", heads))
 
 
 @pytest.mark.parametrize("command", OPTIONS)
@@ -386,7 +390,7 @@ def test_the_synopsis_has_no_option_of_its_own():
     synopsis = page[page.index("# SYNOPSIS"):page.index("# DESCRIPTION")]
     assert sorted(set(re.findall(r"^\*weir ([a-z]+)\*", synopsis, re.MULTILINE))) == sorted([*OPTIONS, "help"])
     for command, rest in re.findall(r"^\*weir ([a-z]+)\*(.*)", synopsis, re.MULTILINE):
-        assert set(re.findall(r"\*--([a-z-]+)\*", rest)) <= OPTIONS.get(command, set()), command
+        assert set(re.findall(r"\*--([a-z0-9-]+)\*", rest)) <= OPTIONS.get(command, set()), command
 
 
 # Every key that is printed is in the manual page, in the paragraph of its command.
@@ -444,7 +448,7 @@ def test_every_key_is_documented(pair, weir, tmp_path):
         ("service",), ("service", "--refresh"), ("drain", "10.77.0.2"), ("undrain", "10.77.0.2"),
         ("weight", "10.77.0.2", "2"), ("backend", "down", "10.77.0.2"), ("status",), ("status", "--limits"), ("status", "--all"),
         ("refresh", "--list"), ("refresh",), ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",),
-        ("doctor", "--drivers"), ("decap",),
+        ("doctor", "--drivers"), ("decap",), ("import", "nft", RULESET),
         ("rollback",), ("confirm",), ("detach",), ("attach", "near0"), ("detach", "--force"), ("forget",),
     ]
     missing = {}

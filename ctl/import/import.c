@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From a ruleset of nft to a policy with its head.
+#include "ctl/import/import.h"
+
+#include "ctl/base/num.h"
+#include "ctl/import/steps.h"
+
+static void print_head(const struct import_options *options, const struct import_counts *counts,
+		       struct text *ret)
+{
+	text_add(ret, "# from ");
+	for (const char *c = options->source; *c; c++)
+		text_addc(ret, *c < ' ' || *c > '~' ? '?' : *c);
+	text_addf(ret, ", hook %s, by weir import\n", options->forward ? "forward" : "input");
+	text_addf(ret, "# %zu translated, %zu passing more than the original, %zu left to nft\n",
+		  counts->translated, counts->widened, counts->omitted);
+	text_add(ret, "# The ruleset has to remain active: it decides what Weir passes.\n");
+}
+
+static int print_policy(const struct ruleset *ruleset, const struct import_options *options,
+			struct arena *arena, struct import_rules *rules, struct text *ret,
+			struct import_counts *counts, struct err *err)
+{
+	struct import_counts seen = {0};
+	enum step_action last;
+	int code = translate(ruleset, options, arena, rules, &seen, err);
+
+	if (code)
+		return code;
+	last = steps_finish(rules, arena);
+	print_head(options, &seen, ret);
+	policy_print(rules, options, last, ret);
+	expects_print(rules, options, last, ret);
+	counts->translated += seen.translated;
+	counts->widened += seen.widened;
+	counts->omitted += seen.omitted;
+	counts->lacking += seen.lacking;
+	return 0;
+}
+
+static struct import_facts both_facts(const struct import_facts *a, const struct import_facts *b)
+{
+	return (struct import_facts){.untracks = a->untracks || b->untracks,
+				     .helpers = a->helpers || b->helpers,
+				     .zones = a->zones || b->zones,
+				     .masquerades = a->masquerades || b->masquerades,
+				     .early = a->early || b->early,
+				     .ttl = a->ttl || b->ttl,
+				     .dscp = a->dscp || b->dscp};
+}
+
+int import_nft(const char *json, size_t len, const struct import_options *options, struct text *ret,
+	       struct import_counts *counts, struct err *err)
+{
+	CLEANUP_RULESET struct ruleset ruleset = {0};
+	struct import_options with = *options;
+	struct import_rules rules = {0};
+	struct arena arena = {0};
+	int code = ruleset_read(json, len, &ruleset, err);
+
+	if (code)
+		return code;
+	with.facts = both_facts(&options->facts, &ruleset.facts);
+	code = print_policy(&ruleset, &with, &arena, &rules, ret, counts, err);
+	vec_free(&rules);
+	arena_free(&arena);
+	return code;
+}

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Keeps the matches of "-A CHAIN MATCHES -j TARGET" that are translated exactly.
+#include "ctl/import/iptables.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/num.h"
+#include "ctl/base/split.h"
+
+// For a match that is missing here, the condition is omitted.
+static const char *const matches[] = {
+	"tcp",   "udp",       "sctp",    "icmp",    "icmp6", "state", "length",  "multiport",
+	"limit", "conntrack", "comment", "iprange", "ttl",   "hl",    "pkttype", "mac"};
+static const char *const targets[] = {"ACCEPT", "DROP",     "REJECT", "RETURN",
+				      "DNAT",   "REDIRECT", "SNAT",   "MASQUERADE"};
+
+// Targets after which the next rule follows, with the packet as it was for all that Weir tests.
+static const char *const harmless[] = {"LOG",     "NFLOG",     "ULOG",    "AUDIT",    "TRACE",
+				       "MARK",    "CONNMARK",  "SECMARK", "CLASSIFY", "CHECKSUM",
+				       "TCPMSS",  "TEE",       "SET",     "LED",      "CONNSECMARK",
+				       "RATEEST", "IDLETIMER", "ECN"};
+
+struct save_chain {
+	char *name, *nft; // in the text, and for nft
+};
+
+struct save_reader {
+	VEC(struct save_chain) chains; // in this table
+	struct iptables_save *ret;
+	bool taken; // the table is filter or nat
+	bool nat;
+	bool open; // COMMIT is missing
+	size_t number;
+};
+
+struct save_line {
+	const char *const *words;
+	size_t n;
+	struct text kept;
+	struct import_mark mark;
+	bool unknown; // has a condition that became the mark
+};
+
+static bool is_one_of(const char *word, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(list[i], word))
+			return true;
+	return false;
+}
+
+static bool has_blank(const char *word)
+{
+	return !word[0] || strpbrk(word, " \t\"'\\");
+}
+
+static void keep(struct save_line *l, const char *word)
+{
+	text_add(&l->kept, l->kept.len ? " " : "");
+	if (!has_blank(word)) {
+		text_add(&l->kept, word);
+		return;
+	}
+	text_addc(&l->kept, '"');
+	for (const char *c = word; *c; c++) {
+		text_add(&l->kept, *c == '"' || *c == '\\' ? "\\" : "");
+		text_addc(&l->kept, *c);
+	}
+	text_addc(&l->kept, '"');
+}
+
+static bool begins_next(const char *word)
+{
+	static const char *const words[] = {"-m", "-j", "-g", "-s", "-d", "-p", "-i", "-o", "-f"};
+
+	return is_one_of(word, words, ARRAY_SIZE(words));
+}
+
+// The index after the options of a match, which begin at i.
+static size_t end_of(const struct save_line *l, size_t i)
+{
+	while (i < l->n && !begins_next(l->words[i]) &&
+	       !(!strcmp(l->words[i], "!") && i + 1 < l->n && begins_next(l->words[i + 1])))
+		i++;
+	return i;
+}
+
+// ---- hashlimit: the translator forgets the burst ------------------------------------------------
+
+static const char *value_of(const struct save_line *l, size_t first, size_t end, const char *option)
+{
+	for (size_t i = first; i + 1 < end; i++)
+		if (!strcmp(l->words[i], option))
+			return l->words[i + 1];
+	return NULL;
+}
+
+struct hashlimit {
+	uint64_t rate, burst, expire_ms;
+	uint64_t seconds; // of its unit
+	const char *unit;
+	const char *per; // with a blank before it
+};
+
+// "5/min", "10/sec"; false: not a rate that Weir has.
+static bool read_rate(const char *text, struct hashlimit *ret)
+{
+	static const char *const words[][2] = {{"s", "s"},   {"sec", "s"},   {"second", "s"},
+					       {"m", "min"}, {"min", "min"}, {"minute", "min"},
+					       {"h", "h"},   {"hour", "h"}};
+	size_t digits = strspn(text, "0123456789");
+
+	if (text[digits] != '/' || num_parse_u64(text, digits, 1, 1000000, &ret->rate))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(words[i][0], text + digits + 1)) {
+			ret->unit = words[i][1];
+			ret->seconds = ret->unit[0] == 's' ? 1 : ret->unit[0] == 'm' ? 60 : 3600;
+			return true;
+		}
+	return false;
+}
+
+static bool read_number(const char *text, uint64_t otherwise, uint64_t *ret)
+{
+	*ret = otherwise;
+	return !text || !num_parse_u64(text, strlen(text), 1, 1000000000, ret);
+}
+
+static bool read_mode(const char *mode, struct hashlimit *ret)
+{
+	if (!mode)
+		ret->per = "";
+	else if (!strcmp(mode, "srcip"))
+		ret->per = " per source mask 32/128";
+	else if (!strcmp(mode, "dstip"))
+		ret->per = " per destination mask 32/128";
+	else
+		return false;
+	return true;
+}
+
+// A bucket that expires is full again: Weir's must be full by then. The kernel keeps it for one
+// unit of time unless another time is given.
+static bool read_bucket(const struct save_line *l, size_t first, size_t end, struct hashlimit *h)
+{
+	const char *mask = value_of(l, first, end, "--hashlimit-srcmask");
+
+	return (!mask || !strcmp(mask, "32")) && !value_of(l, first, end, "--hashlimit-dstmask") &&
+	       read_number(value_of(l, first, end, "--hashlimit-burst"), 5, &h->burst) &&
+	       read_number(value_of(l, first, end, "--hashlimit-htable-expire"), h->seconds * 1000,
+			   &h->expire_ms) &&
+	       h->burst <= 1000000 && h->expire_ms * h->rate >= h->burst * h->seconds * 1000;
+}
+
+static void read_hashlimit(struct save_line *l, size_t first, size_t end)
+{
+	const char *above = value_of(l, first, end, "--hashlimit-above");
+	const char *upto = value_of(l, first, end, "--hashlimit-upto");
+	struct hashlimit h = {0};
+
+	for (size_t i = first; i < end; i++)
+		l->unknown |= !strcmp(l->words[i], "!");
+	if (l->unknown || l->mark.rate || (!above && !upto) ||
+	    !read_rate(above ? above : upto, &h) || !read_bucket(l, first, end, &h) ||
+	    !read_mode(value_of(l, first, end, "--hashlimit-mode"), &h)) {
+		l->unknown = true;
+		return;
+	}
+	l->mark.rate = mem_printf("%ju/%s burst %ju%s", (uintmax_t)h.rate, h.unit,
+				  (uintmax_t)h.burst, h.per);
+	l->mark.over = above != NULL;
+}
+
+// ---- lines --------------------------------------------------------------------------------------
+
+static size_t take_match(struct save_line *l, size_t i, size_t first)
+{
+	const char *name = i + 1 < l->n ? l->words[i + 1] : "";
+	size_t end = end_of(l, i + 2 < l->n ? i + 2 : l->n);
+
+	if (!strcmp(name, "hashlimit")) {
+		read_hashlimit(l, i, end);
+		return end;
+	}
+	if (!is_one_of(name, matches, ARRAY_SIZE(matches))) {
+		l->unknown = true;
+		return end;
+	}
+	for (size_t k = first; k < end; k++)
+		keep(l, l->words[k]);
+	return end;
+}
+
+// ---- chains -------------------------------------------------------------------------------------
+
+// NULL: the table does not have it.
+static const struct save_chain *find_chain(const struct save_reader *r, const char *name)
+{
+	vec_each (&r->chains, c)
+		if (!strcmp(c->name, name))
+			return c;
+	return NULL;
+}
+
+static bool is_nft_name(const struct save_reader *r, const char *name)
+{
+	vec_each (&r->chains, c)
+		if (!strcmp(c->nft, name))
+			return true;
+	return false;
+}
+
+// nft reserves many words, and does not have all characters: chains whose names could be such words
+// get other names.
+static char *nft_name(const struct save_reader *r, const char *name)
+{
+	CLEANUP_TEXT struct text t = {0};
+	bool word = true;
+	size_t len;
+
+	for (size_t i = 0; name[i]; i++) {
+		bool known = isalnum((unsigned char)name[i]) || name[i] == '_' || name[i] == '-';
+
+		word &= islower((unsigned char)name[i]) != 0;
+		text_addc(&t, !known || (!i && !isalpha((unsigned char)name[i])) ? '_' : name[i]);
+	}
+	text_add(&t, word ? "_" : "");
+	len = t.len;
+	for (size_t n = 2; is_nft_name(r, text_get(&t)); n += n < 20 ? 1 : r->chains.n) {
+		t.len = len;
+		text_addf(&t, "_%zu", n);
+	}
+	return text_take(&t);
+}
+
+static void free_chains(struct save_reader *r)
+{
+	vec_each (&r->chains, c) {
+		free(c->name);
+		free(c->nft);
+	}
+	vec_free(&r->chains);
+}
+
+#define CHAINS 10000
+
+static int add_chain(struct save_reader *r, const char *line, struct err *err)
+{
+	size_t len = strcspn(line, " ");
+	CLEANUP_FREE char *name = mem_strndup(line, len);
+	struct save_chain c;
+
+	if (!len || r->chains.n >= CHAINS || find_chain(r, name))
+		return err_input(err, "line %zu: %s chain '%.60s'", r->number,
+				 !len                    ? "no name of the"
+				 : r->chains.n >= CHAINS ? "too many chains, at"
+							 : "duplicate",
+				 name);
+	c.nft = nft_name(r, name);
+	c.name = TAKE_PTR(name);
+	vec_push(&r->chains, c);
+	if (r->taken)
+		text_addf(&r->ret->text, ":%s%s\n", c.nft, line + len);
+	return 0;
+}
+
+// ---- targets ------------------------------------------------------------------------------------
+
+static void add_mark(struct save_line *l, struct iptables_marks *marks, const char *original)
+{
+	if (!l->unknown && !l->mark.rate)
+		return;
+	if (l->unknown) {
+		free(l->mark.rate);
+		l->mark.rate = NULL;
+	}
+	text_addf(&l->kept, " -m mark --mark 0x%x", IMPORT_MARK + (unsigned)marks->n);
+	l->mark.text = mem_strdup(original);
+	vec_push(marks, l->mark);
+	l->mark.rate = NULL;
+}
+
+// False: the target neither accepts nor drops, and the line is left out. A target that is not known
+// may accept the packet, or send it elsewhere.
+static bool take_target(struct save_reader *r, struct save_line *l, size_t i, const char *original)
+{
+	const char *target = i + 1 < l->n ? l->words[i + 1] : "";
+	const struct save_chain *chain = find_chain(r, target);
+	bool logs = !strcmp(target, "LOG"), known = is_one_of(target, targets, ARRAY_SIZE(targets));
+
+	if (!chain && !logs && is_one_of(target, harmless, ARRAY_SIZE(harmless)))
+		return false;
+	if (!chain && !logs && !known) {
+		l->unknown = true;
+		l->mark.rewrites = r->nat;
+		r->ret->facts.masquerades |= r->nat;
+		target = "ACCEPT";
+	}
+	add_mark(l, &r->ret->marks, original);
+	keep(l, l->words[i]);
+	keep(l, chain ? chain->nft : target);
+	for (i += 2; i < l->n && (known || chain); i++)
+		keep(l, l->words[i]);
+	return true;
+}
+
+static bool take_words(struct save_reader *r, struct save_line *l, const char *original)
+{
+	size_t first;
+
+	keep(l, "-A");
+	keep(l, find_chain(r, l->words[1])->nft);
+	for (size_t i = 2; i < l->n;) {
+		first = i;
+		if (!strcmp(l->words[i], "!") && i + 1 < l->n)
+			i++;
+		if (!strcmp(l->words[i], "-j") || !strcmp(l->words[i], "-g"))
+			return take_target(r, l, i, original);
+		if (!strcmp(l->words[i], "-m")) {
+			i = take_match(l, i, first);
+			continue;
+		}
+		for (i = end_of(l, i + 1); first < i; first++)
+			keep(l, l->words[first]);
+	}
+	return false; // a rule that only counts
+}
+
+// A rule of a table that is not translated.
+static void note_effects(struct save_reader *r, const struct save_line *l)
+{
+	static const char *const dscp[] = {"DSCP", "TOS"}, *const ttl[] = {"TTL", "HL"};
+	struct import_facts *facts = &r->ret->facts;
+	const char *target = value_of(l, 0, l->n, "-j");
+
+	facts->early = true;
+	for (size_t i = 0; i < l->n; i++) {
+		facts->untracks |= !strcmp(l->words[i], "--notrack");
+		facts->helpers |= !strcmp(l->words[i], "--helper");
+		facts->zones |= !strncmp(l->words[i], "--zone", 6);
+	}
+	if (!target)
+		return;
+	facts->untracks |= !strcmp(target, "NOTRACK");
+	facts->dscp |= is_one_of(target, dscp, ARRAY_SIZE(dscp));
+	facts->ttl |= is_one_of(target, ttl, ARRAY_SIZE(ttl));
+}
+
+static int add_rule(struct save_reader *r, const char *at, size_t len, struct err *err)
+{
+	CLEANUP_SPLIT struct split words = {0};
+	CLEANUP_FREE char *original = mem_strndup(at, len);
+	struct save_line l = {0};
+	int code = split_line(at, len, &words, err);
+
+	if (code) {
+		err_prefix(err, "line %zu", r->number);
+		return code;
+	}
+	l.words = (const char *const *)words.words.at;
+	l.n = words.words.n;
+	if (l.n < 2 || !find_chain(r, l.words[1]))
+		code = err_input(err,
+				 "line %zu: a rule of chain '%.60s', which the table does not have",
+				 r->number, l.n < 2 ? "" : l.words[1]);
+	else if (!r->taken)
+		note_effects(r, &l);
+	else if (take_words(r, &l, original))
+		text_addf(&r->ret->text, "%s\n", text_get(&l.kept));
+	text_free(&l.kept);
+	free(l.mark.rate);
+	return code;
+}
+
+static int read_line(struct save_reader *r, const char *at, size_t len, struct err *err)
+{
+	CLEANUP_FREE char *line = mem_strndup(at, len);
+
+	if (line[0] == '*' && !r->open) {
+		r->nat = !strcmp(line, "*nat");
+		r->taken = r->nat || !strcmp(line, "*filter");
+		r->open = true;
+		free_chains(r);
+	} else if (!strcmp(line, "COMMIT") && r->open) {
+		r->open = false;
+	} else if (line[0] == ':' && r->open) {
+		return add_chain(r, line + 1, err);
+	} else if (r->open && !strncmp(line, "-A ", 3)) {
+		return add_rule(r, at, len, err);
+	} else {
+		return err_input(err, "line %zu is not of iptables-save: '%.60s'", r->number, line);
+	}
+	if (r->taken)
+		text_addf(&r->ret->text, "%s\n", line);
+	return 0;
+}
+
+// "# Generated by ip6tables-save v1.8.9 on …"
+static int read_comment(struct save_reader *r, const char *at, size_t len, struct err *err)
+{
+	static const char *const heads[] = {
+		"# Generated by iptables-save ", "# Generated by ip6tables-save ",
+		"# Generated by iptables-nft-save ", "# Generated by ip6tables-nft-save "};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(heads); i++) {
+		uint8_t family = i % 2 ? 6 : 4;
+
+		if (len < strlen(heads[i]) || strncmp(at, heads[i], strlen(heads[i])))
+			continue;
+		if (r->ret->family && r->ret->family != family)
+			return err_input(err,
+					 "line %zu: the rules are for IPv6 and IPv4; import each "
+					 "family on its own",
+					 r->number);
+		r->ret->family = family;
+	}
+	return 0;
+}
+
+// "[12:3400] -A INPUT …" of iptables-save -c.
+static size_t counters(const char *at, size_t len)
+{
+	size_t n = 0;
+
+	if (!len || at[0] != '[')
+		return 0;
+	while (n < len && at[n] != ' ')
+		n++;
+	return n < len ? n + 1 : 0;
+}
+
+static int read_lines(struct save_reader *r, const char *text, size_t len, struct err *err)
+{
+	for (size_t i = 0, n = 0; i < len; i += n + 1) {
+		size_t skip;
+		int code = 0;
+
+		for (n = 0; i + n < len && text[i + n] != '\n'; n++)
+			;
+		skip = counters(text + i, n);
+		r->number++;
+		if (n && text[i] == '#')
+			code = read_comment(r, text + i, n, err);
+		else if (n > skip && !(n == skip + 1 && text[i + skip] == '\r'))
+			code = read_line(r, text + i + skip, n - skip - (text[i + n - 1] == '\r'),
+					 err);
+		if (code)
+			return code;
+	}
+	if (r->open)
+		return err_input(err, "line %zu: the table has no COMMIT", r->number);
+	return r->ret->text.len ? 0 : err_input(err, "there is no table filter or nat");
+}
+
+int iptables_prepare(const char *text, size_t len, struct iptables_save *ret, struct err *err)
+{
+	struct save_reader r = {.ret = ret};
+	int code = read_lines(&r, text, len, err);
+
+	free_chains(&r);
+	return code;
+}
+
+// ---- after the translator -----------------------------------------------------------------------
+
+static const char *find_target(const struct split *line, const char **ret_option)
+{
+	static const char *const texts[] = {"--comment", "--log-prefix", "--nflog-prefix",
+					    "--string", "--hex-string"};
+
+	for (size_t i = 0; i + 1 < line->words.n; i++) {
+		const char *word = line->words.at[i];
+
+		if (is_one_of(word, texts, ARRAY_SIZE(texts)))
+			i++; // whatever it is
+		else if (!strcmp(word, "-j") || !strcmp(word, "-g")) {
+			*ret_option = word;
+			return line->words.at[i + 1];
+		}
+	}
+	return NULL;
+}
+
+static const char *nft_verdict(const char *line, struct text *t)
+{
+	static const char *const verdicts[][2] = {
+		{"ACCEPT", "accept"},   {"DROP", "drop"},
+		{"REJECT", "drop"},     {"RETURN", "return"},
+		{"DNAT", "redirect"},   {"REDIRECT", "redirect"},
+		{"SNAT", "masquerade"}, {"MASQUERADE", "masquerade"},
+		{"LOG", "log"}};
+	CLEANUP_SPLIT struct split words = {0};
+	const char *target, *option = "";
+
+	if (split_line(line, strlen(line), &words, NULL))
+		return NULL;
+	target = find_target(&words, &option);
+	if (!target)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+		if (!strcmp(verdicts[i][0], target))
+			return verdicts[i][1];
+	text_addf(t, "%s %s", option[1] == 'j' ? "jump" : "goto", target);
+	return text_get(t);
+}
+
+// "add table ip filter" names the table of the rules that follow.
+static void complete_line(const char *line, struct text *table, struct text *ret,
+			  struct iptables_marks *marks)
+{
+	CLEANUP_TEXT struct text call = {0};
+	const char *verdict = NULL;
+
+	if (!strncmp(line, "add table ", 10)) {
+		text_free(table);
+		text_add(table, line + 10);
+	}
+	if (!strncmp(line, "# -A ", 5))
+		verdict = nft_verdict(line + 2, &call);
+	if (!verdict) {
+		text_addf(ret, "%s\n", line);
+		return;
+	}
+	text_addf(ret, "add rule %s %.*s meta mark 0x%x %s\n", text_get(table),
+		  (int)strcspn(line + 5, " "), line + 5, IMPORT_MARK + (unsigned)marks->n, verdict);
+	vec_push(marks, ((struct import_mark){.text = mem_strdup(line + 2)}));
+}
+
+void iptables_complete(const char *nft, size_t len, struct text *ret, struct iptables_marks *marks)
+{
+	CLEANUP_TEXT struct text table = {0};
+
+	for (size_t i = 0; i < len;) {
+		size_t n = strcspn(nft + i, "\n");
+		CLEANUP_FREE char *line = mem_strndup(nft + i, n);
+
+		complete_line(line, &table, ret, marks);
+		i += n + 1;
+	}
+}
+
+void iptables_free(struct iptables_save *save)
+{
+	vec_each (&save->marks, m) {
+		free(m->text);
+		free(m->rate);
+	}
+	vec_free(&save->marks);
+	text_free(&save->text);
+}

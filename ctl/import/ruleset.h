@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A ruleset of nft as its JSON has it: tables, chains, sets and rules, found by name.
+#pragma once
+
+#include "ctl/base/err.h"
+#include "ctl/base/json.h"
+#include "ctl/base/vec.h"
+#include "ctl/import/import.h"
+#include "ctl/import/match.h"
+
+struct nft_chain {
+	const char *family, *table, *name;
+	const char *type, *hook;        // NULL: not a base chain
+	bool drops;                     // the policy of a base chain
+	VEC(const struct json *) rules; // in order
+	size_t first;                   // number of its first rule in the ruleset, from 0
+};
+
+struct ruleset {
+	struct json *document;
+	VEC(struct nft_chain) chains;
+	VEC(const struct json *) sets; // sets and maps
+	size_t n_rules;
+	struct import_facts facts;
+	bool nat;      // has a chain of type nat
+	bool offloads; // has a flow table, whose packets skip the hook forward
+};
+
+// *ret is zero before. 0, or -EINVAL with err set.
+int ruleset_read(const char *text, size_t len, struct ruleset *ret, struct err *err);
+void ruleset_free(struct ruleset *r);
+#define CLEANUP_RULESET CLEANUP(ruleset_free)
+
+// NULL: it does not exist.
+const struct nft_chain *ruleset_chain(const struct ruleset *r, const char *family,
+				      const char *table, const char *name);
+const struct json *ruleset_set(const struct ruleset *r, const struct nft_chain *user,
+			       const char *name);
+// How many rules add elements to the set.
+size_t ruleset_fillers(const struct ruleset *r, const struct json *set);
+uint8_t ruleset_families(const char *family); // MATCH_…; 0: not a family of IP packets
+
+// The key of an object with one key, and its value.
+const char *ruleset_key(const struct json *object, const struct json **ret_value);

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Single values, prefixes, ranges, lists and named sets.
+#include "ctl/import/value.h"
+
+#include <string.h>
+
+#include "ctl/base/addr.h"
+
+static address_number number_of(const struct addr *a)
+{
+	address_number n = 0;
+
+	for (unsigned i = 0; i < addr_bits(a) / 8; i++)
+		n = n << 8 | a->bytes[i];
+	return n;
+}
+
+static int read_address(const char *text, uint8_t families, address_number *ret)
+{
+	struct addr a;
+	bool mapped = false;
+
+	if (addr_parse(text, strlen(text), &a, &mapped) || mapped ||
+	    a.family != (families == MATCH_V4 ? 4 : 6))
+		return VALUE_UNKNOWN;
+	*ret = number_of(&a);
+	return 0;
+}
+
+static int read_one(const struct json *j, enum import_kind kind, uint8_t families,
+		    address_number *ret)
+{
+	const char *text = json_text(j);
+	uint32_t number;
+
+	if (json_kind(j) == JSON_IS_NUMBER && kind != KIND_ADDRESS) {
+		*ret = json_number(j);
+		return 0;
+	}
+	if (json_kind(j) != JSON_IS_STRING)
+		return VALUE_UNKNOWN;
+	if (kind == KIND_ADDRESS)
+		return read_address(text, families, ret);
+	if (!import_word(kind, text, &number))
+		return VALUE_UNKNOWN;
+	*ret = number;
+	return 0;
+}
+
+static int read_prefix(const struct json *j, enum import_kind kind, uint8_t families,
+		       struct interval *ret)
+{
+	unsigned bits = families == MATCH_V4 ? 32 : 128;
+	uint64_t len = json_get_u64(j, "len");
+	address_number first, hosts;
+	int code = read_one(json_get(j, "addr"), kind, families, &first);
+
+	if (code || kind != KIND_ADDRESS || len > bits ||
+	    json_kind(json_get(j, "len")) != JSON_IS_NUMBER)
+		return VALUE_UNKNOWN;
+	hosts = len == bits ? 0 : match_max(MATCH_SRC, families) >> len;
+	*ret = (struct interval){first & ~hosts, first | hosts};
+	return 0;
+}
+
+static int read_interval(const struct json *j, enum import_kind kind, uint8_t families,
+			 struct interval *ret)
+{
+	const struct json *value;
+	const char *key = ruleset_key(j, &value);
+	int code;
+
+	if (!strcmp(key, "elem"))
+		return read_interval(json_get(value, "val"), kind, families, ret);
+	if (!strcmp(key, "prefix"))
+		return read_prefix(value, kind, families, ret);
+	if (!strcmp(key, "range")) {
+		code = read_one(json_at(value, 0), kind, families, &ret->first);
+		return code ? code : read_one(json_at(value, 1), kind, families, &ret->last);
+	}
+	code = read_one(j, kind, families, &ret->first);
+	ret->last = ret->first;
+	return code;
+}
+
+static bool is_changing_flag(const struct json *flag)
+{
+	const char *word = json_kind(flag) == JSON_IS_STRING ? json_text(flag) : "";
+
+	return !strcmp(word, "dynamic") || !strcmp(word, "timeout");
+}
+
+// Newer versions of nft print a single flag without an array.
+bool value_changes(const struct json *set)
+{
+	const struct json *flags = json_get(set, "flags");
+
+	if (json_get(set, "timeout") || is_changing_flag(flags))
+		return true;
+	for (size_t i = 0; i < json_length(flags); i++)
+		if (is_changing_flag(json_at(flags, i)))
+			return true;
+	return false;
+}
+
+bool value_expires(const struct json *element)
+{
+	const struct json *elem = json_get(element, "elem");
+
+	return json_get(elem, "timeout") || json_get(elem, "expires");
+}
+
+const struct json *value_elements(const struct value_place *place, const struct json *j)
+{
+	const struct json *value;
+	const char *text = json_kind(j) == JSON_IS_STRING ? json_text(j) : "";
+
+	if (text[0] == '@')
+		return ruleset_set(place->ruleset, place->chain, text + 1);
+	if (!strcmp(ruleset_key(j, &value), "set"))
+		return value;
+	return j;
+}
+
+static int add(const struct json *j, enum import_kind kind, uint8_t families, address_number max,
+	       struct interval *ret)
+{
+	int code = read_interval(j, kind, families, ret);
+
+	if (code)
+		return code;
+	return ret->first > ret->last || ret->last > max ? VALUE_UNKNOWN : 0;
+}
+
+static int read_list(const struct value_place *place, const struct json *list,
+		     enum import_kind kind, uint8_t families, struct values *ret)
+{
+	bool many = json_kind(list) == JSON_IS_ARRAY;
+	size_t n = many ? json_length(list) : 1;
+	address_number max =
+		kind == KIND_ADDRESS ? match_max(MATCH_SRC, families) : (address_number)65535;
+	struct interval *at = arena_zalloc(place->arena, n + 1, sizeof(*at));
+	size_t kept = 0;
+	bool part = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct json *j = many ? json_at(list, i) : list;
+		int code = add(j, kind, families, max, &at[kept]);
+
+		if (code)
+			return code;
+		kept += !value_expires(j);
+		part |= value_expires(j);
+	}
+	if (part && !place->drops)
+		return VALUE_CHANGES;
+	*ret = (struct values){.at = at, .n = match_sort(at, kept), .part = part};
+	return 0;
+}
+
+int value_read(const struct value_place *place, const struct json *j, enum import_kind kind,
+	       uint8_t families, struct values *ret)
+{
+	const struct json *list = value_elements(place, j);
+	int code;
+
+	if (!list)
+		return VALUE_UNKNOWN;
+	if (json_kind(j) != JSON_IS_STRING || json_text(j)[0] != '@')
+		return read_list(place, list, kind, families, ret);
+	if (value_changes(list) && !place->drops)
+		return VALUE_CHANGES;
+	// With a timeout of the set, every element has one.
+	if (!json_get(list, "elem") || json_get(list, "timeout")) {
+		*ret = (struct values){.part = value_changes(list)};
+		return 0;
+	}
+	code = read_list(place, json_get(list, "elem"), kind, families, ret);
+	if (code)
+		return code;
+	ret->part |= value_changes(list);
+	if (kind == KIND_ADDRESS && !ret->part)
+		ret->set = json_get_string(list, "name");
+	return 0;
+}

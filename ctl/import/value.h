@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The values that a rule or set of nft lists, as intervals.
+#pragma once
+
+#include "ctl/import/ruleset.h"
+#include "ctl/import/words.h"
+
+// Why values cannot be read.
+#define VALUE_UNKNOWN -1 // a form or word that is not known
+#define VALUE_CHANGES -2 // a set that changes while the rules are active
+
+struct value_place {
+	const struct ruleset *ruleset;
+	const struct nft_chain *chain; // whose sets names refer to
+	struct arena *arena;
+	bool drops; // for a rule that drops: of a set that changes, its permanent elements
+};
+
+// `families` has one bit for KIND_ADDRESS. 0 or VALUE_….
+int value_read(const struct value_place *place, const struct json *j, enum import_kind kind,
+	       uint8_t families, struct values *ret);
+// The elements of {"set": […]}, of a set or map "@NAME", or a single value. NULL: no such set.
+const struct json *value_elements(const struct value_place *place, const struct json *j);
+// Do packets or commands change the set while the rules are active?
+bool value_changes(const struct json *set);
+// Does the element of a set have a timeout?
+bool value_expires(const struct json *element);

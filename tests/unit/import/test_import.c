@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Unit tests of ctl/import: rulesets as JSON (tests/golden/import/*.json) and the policies for them
+// (*.weir), single rules, and bad input. BLESS=1 writes the policies.
+#include "tests/unit/base/unit.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/time.h"
+#include "ctl/import/import.h"
+
+#define FOLDER     "tests/golden/import/"
+#define FILE_LIMIT (1u << 20)
+
+static const char *const near0[] = {"near0"};
+static const struct import_device devices[] = {
+	{"near0", 1}, {"eth1", 0}, {"docker0", 0}, {"br-lan", 0}};
+
+// ---- policies -----------------------------------------------------------------------------------
+
+static void compare(const char *path, const char *suffix, const struct import_options *options)
+{
+	CLEANUP_FREE char *json = NULL, *want = NULL;
+	CLEANUP_FREE char *golden = mem_printf("%.*s%s", (int)(strlen(path) - 5), path, suffix);
+	CLEANUP_TEXT struct text got = {0};
+	struct import_counts counts = {0};
+	struct err err = {0};
+	size_t len;
+
+	assert_int_equal(file_read(path, FILE_LIMIT, &json, &len, &err), 0);
+	if (import_nft(json, len, options, &got, &counts, &err))
+		text_addf(&got, "%s\n", err.text);
+	if (getenv("BLESS"))
+		assert_int_equal(file_replace(golden, got.at, got.len, 0644, &err), 0);
+	assert_int_equal(file_read(golden, FILE_LIMIT, &want, &len, &err), 0);
+	assert_string_equal(text_get(&got), want);
+}
+
+static void test_policies(void **state)
+{
+	const struct import_options plain = {.source = "JSON"};
+	const struct import_options on = {.source = "JSON",
+					  .interfaces = near0,
+					  .n_interfaces = 1,
+					  .devices = devices,
+					  .n_devices = ARRAY_SIZE(devices)};
+	const struct import_options forward = {.source = "JSON", .forward = true};
+	glob_t found;
+
+	assert_int_equal(glob(FOLDER "*.json", 0, NULL, &found), 0);
+	assert_true(found.gl_pathc >= 4);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		compare(found.gl_pathv[i], ".weir", &plain);
+		compare(found.gl_pathv[i], "-near0.weir", &on);
+		compare(found.gl_pathv[i], "-forward.weir", &forward);
+	}
+	globfree(&found);
+}
+
+// ---- single rules -------------------------------------------------------------------------------
+
+#define CHAIN(family, name, more)                                                                \
+	"{\"chain\": {\"family\": \"" family "\", \"table\": \"t\", \"name\": \"" name "\"" more \
+	"}}"
+#define BASE(type, hook, policy) \
+	", \"type\": \"" type "\", \"hook\": \"" hook "\", \"policy\": \"" policy "\""
+#define RULE(chain, expr)                                                                \
+	"{\"rule\": {\"family\": \"inet\", \"table\": \"t\", \"chain\": \"" chain "\", " \
+	"\"expr\": [" expr "]}}"
+#define SET(name, type, more)                                                                   \
+	"{\"set\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"" name "\", \"type\": " \
+	"\"" type "\"" more "}}"
+#define CHAINS                                                                              \
+	"{\"nftables\": [" CHAIN("inet", "in", BASE("filter", "input", "drop")) ", " CHAIN( \
+		"inet", "sub", "") ", " CHAIN("inet", "pre", BASE("nat", "prerouting", "accept"))
+#define TAIL "]}"
+#define MATCH(op, left, right) \
+	"{\"match\": {\"op\": \"" op "\", \"left\": " left ", \"right\": " right "}}"
+#define PAYLOAD(protocol, field) \
+	"{\"payload\": {\"protocol\": \"" protocol "\", \"field\": \"" field "\"}}"
+#define META(key)  "{\"meta\": {\"key\": \"" key "\"}}"
+#define CT(key)    "{\"ct\": {\"key\": \"" key "\"}}"
+#define PORT(n)    MATCH("==", PAYLOAD("tcp", "dport"), n)
+#define SYN        MATCH("==", "{\"&\": [" PAYLOAD("tcp", "flags") ", [\"syn\", \"ack\"]]}", "\"syn\"")
+#define MARK       MATCH("==", META("mark"), "1")
+#define ACCEPT     "{\"accept\": null}"
+#define DROP       "{\"drop\": null}"
+#define LIMIT(inv) "{\"limit\": {\"rate\": 5, \"burst\": 7, \"per\": \"hour\"" inv "}}"
+#define OVER       LIMIT(", \"inv\": true")
+#define METER(op, burst)                                                                           \
+	"{\"set\": {\"op\": \"" op "\", \"elem\": " PAYLOAD(                                       \
+		"ip", "saddr") ", \"set\": "                                                       \
+			       "\"@seen\", \"stmt\": [{\"limit\": {\"rate\": 1, \"burst\": " burst \
+			       ", \"per\": "                                                       \
+			       "\"second\", \"inv\": true}}]}}"
+#define SEEN(timeout) SET("seen", "ipv4_addr", ", \"flags\": \"dynamic\"" timeout) ", "
+
+struct one_rule {
+	const char *objects; // in the ruleset
+	const char *expr;    // in the rule of chain "in"
+	const char *want;    // a line of the policy; after "!": that it does not have
+	size_t translated, widened, omitted;
+};
+
+static void test_one(const struct one_rule *one, const struct import_options *options)
+{
+	CLEANUP_FREE char *json =
+		mem_printf(CHAINS ", %s" RULE("in", "%s") TAIL, one->objects, one->expr);
+	CLEANUP_TEXT struct text got = {0};
+	struct import_counts n = {0};
+	struct err err = {0};
+	bool absent = one->want[0] == '!';
+
+	if (import_nft(json, strlen(json), options, &got, &n, &err))
+		fail_msg("%s: %s", json, err.text);
+	if (absent == !!strstr(got.at, one->want + absent))
+		fail_msg("%s\n%s:\n%s", json, one->want, got.at);
+	if (n.translated != one->translated || n.widened != one->widened ||
+	    n.omitted != one->omitted)
+		fail_msg("%s: %zu, %zu, %zu\n%s", json, n.translated, n.widened, n.omitted, got.at);
+}
+
+static const struct one_rule rules[] = {
+	{"", PORT("22") ", " ACCEPT, "\"in 1\" pass proto tcp to any port 22\n", 1, 0, 0},
+	{"", PORT("{\"range\": [1, 9]}") ", " DROP, "\"in 1\" drop proto tcp to any port 1-9\n", 1,
+	 0, 0},
+	{"", MARK ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{"", PORT("22") ", " MARK ", " ACCEPT, "\"in 1\" pass proto tcp to any port 22\n", 0, 1, 0},
+	{"", PORT("\"telnet-word\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{"", PORT("\"@missing\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{"", PORT("70000") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{"", MATCH("==", CT("state"), "\"established\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	// Weir's `established` has more packets
+	{"", MATCH("==", CT("state"), "\"established\"") ", " ACCEPT, "\"in 1\" pass established\n",
+	 0, 1, 0},
+	{"", MATCH("!", CT("state"), "\"established\"") ", " ACCEPT,
+	 "# passes more than the original: in 1", 0, 1, 0},
+	{"", MATCH("!", CT("status"), "\"dnat\"") ", " ACCEPT, "default pass", 0, 1, 0},
+	// packets are put together before they are measured
+	{"", MATCH("<", META("length"), "500") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{"", MATCH(">", PAYLOAD("ip", "length"), "500") ", " ACCEPT, "default pass", 0, 1, 0},
+	{"",
+	 MATCH("==", "{\"&\": [" PAYLOAD("tcp", "flags") ", [\"psh\", \"ack\"]]}",
+	       "\"ack\"") ", " DROP,
+	 "!\"in 1\"", 0, 0, 1},
+	{"",
+	 MATCH("==", "{\"&\": [" PAYLOAD("tcp", "flags") ", [\"psh\", \"ack\"]]}",
+	       "[\"psh\", \"ack\"]") ", " ACCEPT,
+	 "\"in 1\" pass proto tcp flags ack/ack\n", 0, 1, 0},
+	// a header that is not the last
+	{"", MATCH("!=", PAYLOAD("ip6", "nexthdr"), "\"tcp\"") ", " ACCEPT,
+	 "\"IPv6\" pass from ::/0\n", 0, 1, 0},
+	{"", MATCH("==", PAYLOAD("ip6", "nexthdr"), "0") ", " ACCEPT, "\"IPv6\" pass from ::/0\n",
+	 0, 1, 0},
+	{"", MATCH("==", PAYLOAD("ip6", "nexthdr"), "\"udp\"") ", " ACCEPT,
+	 "\"in 1\" pass proto udp from ::/0\n", 0, 1, 0},
+	// a name is one device, not a pattern for lo
+	{"", MATCH("==", META("iifname"), "\"l*\"") ", " ACCEPT, "default pass", 0, 1, 0},
+	{"", MATCH("==", META("iifname"), "\"lo\"") ", " ACCEPT, "default drop", 0, 0, 0},
+	// a target that is not known may accept
+	{"", PORT("22") ", {\"xt\": {\"type\": \"target\", \"name\": \"NFQUEUE\"}}",
+	 "\"in 1\" pass proto tcp to any port 22\n", 0, 1, 0},
+	{"", PORT("22") ", {\"xt\": {\"type\": \"target\", \"name\": \"NFLOG\"}}", "!\"in 1\"", 0,
+	 0, 0},
+	{"", PORT("22") ", {\"synproxy\": null}", "\"in 1\" pass proto tcp to any port 22\n", 1, 0,
+	 0},
+	// never reached, and reached twice
+	{RULE("in", ACCEPT) ", ", PORT("22") ", " DROP, "default pass", 1, 0, 0},
+	{RULE("sub", PORT("22") ", " DROP) ", " RULE("in",
+						     "{\"jump\": {\"target\": \"sub\"}}") ", ",
+	 "{\"jump\": {\"target\": \"sub\"}}", "\"sub 1\" drop proto tcp to any port 22\n", 1, 0, 0},
+	{CHAIN("inet", "a\\\"b", "") ", " RULE("a\\\"b", PORT("22") ", " DROP) ", ",
+	 "{\"jump\": {\"target\": \"a\\\"b\"}}", "\"a_b 1\" drop proto tcp", 1, 0, 0},
+	{CHAIN("inet", "a\\nb", "") ", " RULE("a\\nb", MARK ", " DROP) ", ",
+	 "{\"jump\": {\"target\": \"a\\nb\"}}", "# left to nft: a_b 1: meta mark 1 drop\n", 0, 0,
+	 1},
+};
+
+static const struct one_rule rates[] = {
+	{"", PORT("22") ", " SYN ", " OVER ", " DROP,
+	 "\"in 1\" drop proto tcp to any port 22 flags syn/syn,ack over 5/h burst 7\n", 1, 0, 0},
+	{"", PORT("22") ", " OVER ", " DROP, "!\"in 1\"", 0, 0, 1}, // segments are merged
+	{"", SYN ", " LIMIT("") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{"", SYN ", " OVER ", " ACCEPT, "\"in 1\" pass proto tcp flags syn/syn,ack\n", 0, 1, 0},
+	{"", SYN ", " LIMIT("") ", " ACCEPT,
+	 "\"in 1\" pass proto tcp flags syn/syn,ack under 5/h burst 7\n", 1, 0, 0},
+	{"", SYN ", " MARK ", " LIMIT("") ", " ACCEPT,
+	 "\"in 1\" pass proto tcp flags syn/syn,ack\n", 0, 1, 0},
+	// chains that drop some of the packets
+	{CHAIN("inet", "in2", BASE("filter", "input", "accept")) ", ", SYN ", " OVER ", " DROP,
+	 "!\"in 1\"", 0, 0, 1},
+	{CHAIN("inet", "early", BASE("filter", "prerouting", "drop")) ", ", SYN ", " OVER ", " DROP,
+	 "!\"in 1\"", 0, 0, 1},
+	{CHAIN("bridge", "early",
+	       BASE("filter", "prerouting",
+		    "accept")) ", "
+			       "{\"rule\": {\"family\": \"bridge\", \"table\": \"t\", \"chain\": \"early\", \"expr\": [" DROP
+			       "]}}, ",
+	 SYN ", " OVER ", " DROP, "!\"in 1\"", 0, 0, 1},
+	// elements that expire have a full bucket
+	{SEEN(""), SYN ", " METER("add", "20") ", " DROP, "over 1/s burst 20 per source\n", 1, 0,
+	 0},
+	{SEEN(", \"timeout\": 60"), SYN ", " METER("update", "20") ", " DROP,
+	 "over 1/s burst 20 per source\n", 1, 0, 0},
+	{SEEN(", \"timeout\": 60"), SYN ", " METER("add", "20") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{SEEN(", \"timeout\": 10"), SYN ", " METER("update", "20") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{SEEN("") RULE("sub", METER("add", "1")) ", ", SYN ", " METER("add", "20") ", " DROP,
+	 "!\"in 1\"", 0, 0, 1},
+};
+
+#define TIMED(flags)                                                   \
+	SET("s", "ipv4_addr",                                          \
+	    flags ", \"elem\": [\"192.0.2.1\", {\"elem\": {\"val\": "  \
+		  "\"192.0.2.9\", \"timeout\": 60, \"expires\": 9}}]") \
+	", "
+#define SADDR(op)       MATCH(op, PAYLOAD("ip", "saddr"), "\"@s\"")
+#define VMAP(key, data) "{\"vmap\": {\"key\": " key ", \"data\": " data "}}"
+#define MAP(flags)                                                                       \
+	"{\"map\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"m\", \"type\": " \
+	"\"inet_service\", \"map\": \"verdict\"" flags ", \"elem\": [[22, {\"drop\": null}]]}}, "
+
+static const struct one_rule sets[] = {
+	{TIMED(", \"flags\": [\"timeout\"]"), SADDR("==") ", " DROP,
+	 "\"in 1\" drop from 192.0.2.1\n", 0, 0, 1},
+	{TIMED(", \"flags\": \"timeout\""), SADDR("==") ", " DROP, "\"in 1\" drop from 192.0.2.1\n",
+	 0, 0, 1},
+	{TIMED(""), SADDR("==") ", " DROP, "\"in 1\" drop from 192.0.2.1\n", 0, 0, 1},
+	{TIMED(", \"timeout\": 60"), SADDR("==") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{TIMED(", \"flags\": \"timeout\""), SADDR("!=") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{TIMED(", \"flags\": \"timeout\""), SADDR("==") ", " ACCEPT,
+	 "\"IPv4\" pass from 0.0.0.0/0\n", 0, 1, 0},
+	{MAP(""), VMAP(PAYLOAD("tcp", "dport"), "\"@m\""),
+	 "\"in 1\" drop proto tcp to any port 22\n", 1, 0, 0},
+	// a map that changes may accept
+	{MAP(", \"flags\": \"timeout\""), VMAP(PAYLOAD("tcp", "dport"), "\"@m\""), "default pass",
+	 0, 1, 0},
+	// "*" is last, and not for packets that return
+	{"",
+	 VMAP(PAYLOAD("tcp", "dport"),
+	      "{\"set\": [[\"*\", {\"drop\": null}], [22, {\"accept\": null}]]}"),
+	 "\"in 1\" pass proto tcp to any port 22\n", 1, 0, 0},
+	{RULE("in", VMAP(PAYLOAD("tcp", "dport"),
+			 "{\"set\": [[\"*\", {\"drop\": null}], [22, {\"jump\": {\"target\": "
+			 "\"sub\"}}]]}")) ", ",
+	 ACCEPT, "default pass", 1, 0, 1},
+};
+
+// Chains and objects that change what the hook sees.
+static const struct one_rule others[] = {
+	{"{\"ct helper\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"ftp\"}}, ",
+	 MATCH("==", CT("state"), "\"related\"") ", " ACCEPT, "default pass", 0, 1, 0},
+	{RULE("sub", "{\"notrack\": null}") ", ",
+	 MATCH("==", CT("state"), "\"untracked\"") ", " ACCEPT, "default pass", 0, 1, 0},
+	{RULE("sub", "{\"mangle\": {\"key\": {\"ct\": {\"key\": \"zone\"}}, \"value\": 1}}") ", ",
+	 MATCH("==", CT("state"), "\"established\"") ", " ACCEPT, "default pass", 0, 1, 0},
+	{RULE("sub", "{\"mangle\": {\"key\": " PAYLOAD("ip", "ttl") ", \"value\": 9}}") ", ",
+	 MATCH("==", PAYLOAD("ip", "ttl"), "9") ", " ACCEPT, "\"IPv4\" pass from 0.0.0.0/0\n", 0, 1,
+	 0},
+	{RULE("sub", "{\"mangle\": {\"key\": " PAYLOAD("ip", "dscp") ", \"value\": 9}}") ", ",
+	 MATCH("==", PAYLOAD("ip", "dscp"), "9") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	// the first packet of a connection decides
+	{RULE("pre", SYN ", {\"redirect\": {\"port\": 80}}") ", ", DROP,
+	 "\"pre 1\" pass proto tcp\n", 1, 1, 0},
+	{"", DROP, "\"to other hosts\" pass to not self\n", 1, 0, 0},
+	{"", DROP, "malformed pass", 1, 0, 0},
+	{"", DROP, "\"AH\" pass proto ah from ::/0\n", 1, 0, 0},
+};
+
+static void test_rules(void **state)
+{
+	const struct import_options options = {.source = "JSON"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		test_one(&rules[i], &options);
+	for (size_t i = 0; i < ARRAY_SIZE(rates); i++)
+		test_one(&rates[i], &options);
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+		test_one(&sets[i], &options);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		test_one(&others[i], &options);
+}
+
+// near0 is below near0.10 and br0, eth1 is not.
+static void test_devices(void **state)
+{
+	static const struct import_device around[] = {
+		{"near0", 1}, {"near0.10", 1}, {"br0", 3}, {"near1", 2}, {"eth1", 0}};
+	static const char *const both[] = {"near0", "near1"};
+	const struct import_options options = {.source = "JSON",
+					       .interfaces = both,
+					       .n_interfaces = 2,
+					       .devices = around,
+					       .n_devices = ARRAY_SIZE(around)};
+	static const struct one_rule cases[] = {
+		{"", MATCH("==", META("iifname"), "\"eth1\"") ", " ACCEPT, "!\"in 1\"", 0, 0, 0},
+		{"", MATCH("!=", META("iifname"), "\"eth1\"") ", " ACCEPT, "default pass", 1, 0, 0},
+		{"", MATCH("==", META("iifname"), "\"near0\"") ", " ACCEPT,
+		 "\"in 1\" pass on near0\n", 0, 1, 0},
+		{"", MATCH("!=", META("iifname"), "\"near0\"") ", " ACCEPT, "default pass", 0, 1,
+		 0},
+		{"", MATCH("==", META("iifname"), "\"near0.10\"") ", " ACCEPT,
+		 "\"in 1\" pass on near0\n", 0, 1, 0},
+		{"", MATCH("==", META("iifname"), "\"br0\"") ", " ACCEPT, "default pass", 0, 1, 0},
+		{"", MATCH("==", META("iifname"), "\"near0\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+		{"", MATCH("!=", META("iifname"), "\"near0\"") ", " DROP,
+		 "\"in 1\" drop on near1\n", 0, 0, 1},
+		{"", MATCH("!=", META("iifname"), "\"eth1\"") ", " DROP, "default drop", 1, 0, 0},
+		{"",
+		 MATCH("==", META("iifname"),
+		       "{\"set\": [\"near0\", \"near0.10\", \"br0\"]}") ", " DROP,
+		 "\"in 1\" drop on near0\n", 0, 0, 1},
+		// it may be made later
+		{"", MATCH("==", META("iifname"), "\"vlan7\"") ", " ACCEPT, "default pass", 0, 1,
+		 0},
+		{"", MATCH("==", META("iifname"), "\"eth*\"") ", " ACCEPT, "default pass", 0, 1, 0},
+		{"", MATCH("!=", META("iifname"), "\"vlan7\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		test_one(&cases[i], &options);
+}
+
+// A router counts the TTL down first, and receives broadcasts itself.
+static void test_forward(void **state)
+{
+	static const char *const broadcasts[] = {"192.0.2.255", "2001:db8::"};
+	const struct import_options options = {
+		.source = "JSON", .forward = true, .broadcasts = broadcasts, .n_broadcasts = 2};
+	static const char *const forward =
+		CHAIN("inet", "fw", BASE("filter", "forward", "drop")) ", " CHAIN(
+			"inet", "f2",
+			BASE("filter", "forward",
+			     "accept")) ", " RULE("fw", MATCH("==", PAYLOAD("ip", "ttl"),
+							      "9") ", " ACCEPT) ", ";
+	static const char *const table = CHAIN(
+		"inet", "fw",
+		BASE("filter", "forward",
+		     "drop")) ", "
+			      "{\"flowtable\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"f\"}}, ";
+	const struct one_rule cases[] = {
+		{forward, ACCEPT, "\"IPv4\" pass from 0.0.0.0/0\n", 0, 1, 0},
+		{forward, ACCEPT, "ff00::/8, 192.0.2.255, 2001:db8::\n", 0, 1, 0},
+		{table, ACCEPT, "\"flow table\" pass established\n", 0, 0, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		test_one(&cases[i], &options);
+}
+
+static void test_source_on_one_line(void **state)
+{
+	const struct import_options options = {.source = "a\nb\x1b"};
+	static const char *const json = CHAINS TAIL;
+	CLEANUP_TEXT struct text got = {0};
+	struct import_counts n = {0};
+	struct err err = {0};
+
+	assert_int_equal(import_nft(json, strlen(json), &options, &got, &n, &err), 0);
+	assert_true(!strncmp(got.at, "# from a?b?, hook input, by weir import\n# ", 42));
+}
+
+// ---- bad input ----------------------------------------------------------------------------------
+
+static const struct {
+	const char *json, *message;
+} bad[] = {
+	{"", "not JSON: line 1"},
+	{"{\"nftables\": [\n{\"chain\"", "not JSON: line 2"},
+	{"[]", "no array 'nftables'"},
+	{"{\"nftables\": []}", "no chain of type filter and hook input"},
+	{"{\"nftables\": [{\"chain\": {\"family\": \"arp\", \"table\": \"t\", \"name\": \"in\", "
+	 "\"type\": \"filter\", \"hook\": \"input\"}}]}",
+	 "no chain of type filter and hook input"},
+	{"{\"nftables\": [3]}", "object 1 of the ruleset"},
+	{"{\"nftables\": [{\"chain\": {\"family\": \"ip\"}}]}", "object 1 is a chain without"},
+	{"{\"nftables\": [{\"rule\": {\"family\": \"ip\"}}]}", "object 1 is a rule without"},
+	{"{\"nftables\": [{\"rule\": {\"family\": \"ip\", \"table\": \"t\", \"chain\": \"x\", "
+	 "\"expr\": []}}]}",
+	 "object 1 is a rule of chain 'x'"},
+	{CHAINS ", " RULE("in", "{\"jump\": {\"target\": \"none\"}}") TAIL,
+	 "in 1 of table 't': no chain 'none'"},
+	{CHAINS ", " RULE("in", "{\"jump\": {\"target\": \"in\"}}") TAIL,
+	 "too many calls of chains"},
+	{CHAINS ", " RULE("sub", "{\"mangle\": {\"key\": " PAYLOAD("ip", "daddr") ", \"value\": "
+										  "\"192.0.2.1\"}}")
+		 TAIL,
+	 "rule 1 of chain 'sub' rewrites the daddr"},
+};
+
+static void fails_soon(const struct text *json, const char *message)
+{
+	const struct import_options options = {.source = "JSON"};
+	CLEANUP_TEXT struct text got = {0};
+	struct import_counts n = {0};
+	struct err err = {0};
+	uint64_t start = time_ms(CLOCK_THREAD_CPUTIME_ID);
+
+	assert_true(import_nft(json->at, json->len, &options, &got, &n, &err) < 0);
+	assert_non_null(strstr(err.text, message));
+	assert_in_range(time_ms(CLOCK_THREAD_CPUTIME_ID) - start, 0, 20000); // with ASan
+}
+
+// Each chain calls the next one ten times; and each of many base chains accepts ten ports.
+static void test_too_much_work(void **state)
+{
+	CLEANUP_TEXT struct text calls = {0}, bases = {0};
+
+	text_add(&calls, CHAINS);
+	for (int i = 0; i <= 14; i++)
+		text_addf(&calls, ", " CHAIN("inet", "c%d", ""), i);
+	for (int i = 0; i < 14 * 10; i++)
+		text_addf(&calls, ", " RULE("c%d", "{\"jump\": {\"target\": \"c%d\"}}"), i / 10,
+			  i / 10 + 1);
+	text_add(&calls, ", " RULE("in", "{\"jump\": {\"target\": \"c0\"}}") TAIL);
+	fails_soon(&calls, "too large");
+	text_add(&bases, CHAINS);
+	for (int i = 0; i < 40; i++)
+		text_addf(&bases, ", " CHAIN("inet", "b%d", BASE("filter", "input", "drop")), i);
+	text_add(&bases, TAIL);
+	fails_soon(&bases, "at most 16 chains");
+	text_free(&bases);
+	text_add(&bases, CHAINS);
+	for (int i = 0; i < 12; i++)
+		text_addf(&bases, ", " CHAIN("inet", "b%d", BASE("filter", "input", "drop")), i);
+	for (int i = 0; i < 120; i++)
+		text_addf(&bases, ", " RULE("b%d", MARK ", " ACCEPT), i / 10);
+	text_add(&bases, ", " RULE("in", ACCEPT) TAIL);
+	fails_soon(&bases, "too large");
+}
+
+// Sets of one name, more than there are numbers in three digits.
+static void test_many_sets(void **state)
+{
+	const struct import_options options = {.source = "JSON"};
+	CLEANUP_TEXT struct text json = {0}, got = {0};
+	struct import_counts n = {0};
+	struct err err = {0};
+
+	text_add(&json, CHAINS);
+	for (int i = 0; i < 1100; i++) {
+		text_add(&json,
+			 ", {\"rule\": {\"family\": \"inet\", \"table\": \"t\", \"chain\": "
+			 "\"in\", \"expr\": [{\"match\": {\"op\": \"==\", \"left\": " PAYLOAD(
+				 "ip", "saddr") ", \"right\": {\"set\": [");
+		for (int k = 0; k < 20; k++)
+			text_addf(&json, "%s\"10.%d.%d.%d\"", k ? ", " : "", i / 250, i % 250,
+				  k * 2);
+		text_add(&json, "]}}}, " DROP "]}}");
+	}
+	text_add(&json, TAIL);
+	assert_int_equal(import_nft(json.at, json.len, &options, &got, &n, &err), 0);
+	assert_non_null(strstr(got.at, "set list-1100 {"));
+	assert_int_equal(n.translated, 1100);
+}
+
+static void test_bad_input(void **state)
+{
+	const struct import_options options = {.source = "JSON"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		CLEANUP_TEXT struct text got = {0};
+		struct import_counts n = {0};
+		struct err err = {0};
+
+		assert_true(import_nft(bad[i].json, strlen(bad[i].json), &options, &got, &n, &err) <
+			    0);
+		if (!strstr(err.text, bad[i].message))
+			fail_msg("%s: %s", bad[i].json, err.text);
+		assert_int_equal(got.len, 0);
+		assert_int_equal(n.translated + n.widened + n.omitted, 0);
+	}
+}
+
+// Each beginning of a document is refused.
+static void test_truncated(void **state)
+{
+	const struct import_options options = {.source = "JSON"};
+	CLEANUP_FREE char *json = NULL;
+	struct err err = {0};
+	size_t len;
+
+	assert_int_equal(file_read(FOLDER "maps.json", FILE_LIMIT, &json, &len, &err), 0);
+	while (len && json[len - 1] != '}')
+		len--;
+	for (size_t n = 0; n < len; n += 7) {
+		CLEANUP_TEXT struct text got = {0};
+		struct import_counts counts = {0};
+
+		assert_true(import_nft(json, n, &options, &got, &counts, &err) < 0);
+		assert_true(!strncmp(err.text, "not JSON: line ", 15) && !got.len);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_policies),
+		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_forward),
+		cmocka_unit_test(test_source_on_one_line),
+		cmocka_unit_test(test_bad_input),
+		cmocka_unit_test(test_too_much_work),
+		cmocka_unit_test(test_many_sets),
+		cmocka_unit_test(test_truncated),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
