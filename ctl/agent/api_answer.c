@@ -16,6 +16,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/time.h"
 
 #define PAGE_MAX 1024 // bytes of a page with its head
 #define PAGE_END "</BODY></HTML>\n"
@@ -45,8 +46,11 @@ void api_error_document(const char *message, struct text *ret)
 {
 	CLEANUP_JSON struct json *document = json_object();
 	struct json *error = json_object();
+	num_time_text now;
 
 	json_set(document, "schema", json_u64(1));
+	json_set(document, "time",
+		 json_string(num_format_time_ms(time_ms(CLOCK_REALTIME), now) ? now : ""));
 	json_set(error, "text", json_string(message));
 	json_set(error, "hint", json_nothing());
 	json_set(error, "code", json_nothing());

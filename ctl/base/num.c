@@ -326,3 +326,16 @@ const char *num_format_time(uint64_t wall_s, num_time_text buf)
 	buf[len - 2] = ':';
 	return buf;
 }
+
+const char *num_format_time_ms(uint64_t wall_ms, num_time_text buf)
+{
+	const size_t seconds = strlen("2026-11-24T02:15:03");
+	char fraction[8];
+
+	if (!num_format_time(wall_ms / 1000, buf) || buf[seconds - 3] != ':')
+		return NULL;
+	snprintf(fraction, sizeof(fraction), ".%03u", (unsigned)(wall_ms % 1000));
+	memmove(buf + seconds + 4, buf + seconds, strlen(buf + seconds) + 1);
+	memcpy(buf + seconds, fraction, 4);
+	return buf;
+}

@@ -39,6 +39,7 @@ const char *num_format_duration_ms(uint64_t ms, num_text buf);
 // time.
 typedef char num_time_text[40];
 const char *num_format_time(uint64_t wall_s, num_time_text buf);
+const char *num_format_time_ms(uint64_t wall_ms, num_time_text buf); // with milliseconds
 // The word for n of a thing: "1 rule", "2 rules".
 static inline const char *num_plural(uint64_t n, const char *one, const char *many)
 {

@@ -12,6 +12,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/base/time.h"
 #include "ctl/base/vec.h"
 
 #define SCHEMA 1 // is raised if a key is removed or changes its meaning, but not for new keys
@@ -50,7 +51,8 @@ struct out {
 	bool told;     // lines go to standard error, beside the document
 	bool taken;    // by another command: nothing is printed
 	bool streamed; // documents were printed already: an empty last one is useless
-	bool filled;   // the present one has more than its schema
+	bool filled;   // the present one has more than its schema and time
+	bool timed;    // it has its time
 	struct json_writer writer;
 	size_t table;      // depth of the open table in the document; 0: none
 	bool long_table;   // it is printed in blocks
@@ -65,11 +67,28 @@ struct out {
 
 static void begin(struct out *o)
 {
-	o->filled = false;
+	o->filled = o->timed = false;
 	if (!o->json)
 		return;
 	json_write_object(&o->writer, NULL);
 	json_write_u64(&o->writer, "schema", SCHEMA);
+}
+
+static void stamp(struct out *o, uint64_t wall_ms)
+{
+	num_time_text text;
+
+	if (!o->json || o->timed)
+		return;
+	o->timed = true;
+	if (num_format_time_ms(wall_ms, text))
+		json_write_string(&o->writer, "time", text);
+}
+
+void out_set_moment(struct out *o, uint64_t wall_ms)
+{
+	o->filled = true;
+	stamp(o, wall_ms);
 }
 
 struct out *out_new(bool json, bool pretty, bool color)
@@ -112,6 +131,13 @@ static void close_to(struct out *o, size_t depth)
 		json_write_end(&o->writer);
 }
 
+static void close_document(struct out *o)
+{
+	close_to(o, 1);
+	stamp(o, time_ms(CLOCK_REALTIME));
+	close_to(o, 0);
+}
+
 void out_error(struct out *o, const char *text, const char *hint, const char *code)
 {
 	close_to(o, 1);
@@ -132,7 +158,7 @@ struct out *out_new_document(void)
 
 char *out_take_document(struct out *o)
 {
-	close_to(o, 0);
+	close_document(o);
 	return text_take(&o->writer.text);
 }
 
@@ -153,7 +179,7 @@ static void print_part(struct out *o)
 
 static void print_document(struct out *o)
 {
-	close_to(o, 0);
+	close_document(o);
 	print_part(o);
 	if (fflush(stdout))
 		o->failed = true;
@@ -281,6 +307,7 @@ void out_flush(struct out *o)
 static bool has_values(struct out *o)
 {
 	o->filled = true;
+	stamp(o, time_ms(CLOCK_REALTIME));
 	return o->json;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Results on standard output, as text or as one JSON document, from the same calls.
 //
-// Each document begins with "schema", the version of its keys. out_set_* are data: JSON only, and
+// Each document begins with "schema", the version of its keys, and "time". out_set_* are data: JSON only, and
 // an object has each key once. out_line is prose: text only (but see out_tell). A table is both:
 // its cells are columns in text and keys in JSON.
 #pragma once
@@ -56,6 +56,9 @@ void out_set_string(struct out *o, const char *key, const char *value); // NULL:
 void out_set_u64(struct out *o, const char *key, uint64_t value);
 void out_set_bool(struct out *o, const char *key, bool value);
 void out_set_time(struct out *o, const char *key, uint64_t wall_s); // RFC 3339; UINT64_MAX: null
+// The time that this document is about, before its other values; else it is the time of the first
+// one.
+void out_set_moment(struct out *o, uint64_t wall_ms);
 // A value that another process has reported, with all that is in it; what has no form here is left
 // out.
 void out_set_json(struct out *o, const char *key, const struct json *value);

@@ -10,6 +10,7 @@
 #include "ctl/base/time.h"
 #include "ctl/control/active.h"
 #include "ctl/datapath/identities.h"
+#include "ctl/policy/words.h"
 
 static int load(const struct instance *i, enum active_part part, struct candidate **ret,
 		struct err *err)
@@ -39,7 +40,7 @@ int rules_load(const struct instance *i, bool addresses, struct candidate **ret,
 }
 
 static int show_rule(struct context *ctx, const struct instance *i, const struct image_rule *about,
-		     struct err *err)
+		     uint8_t action, struct err *err)
 {
 	struct counter counter;
 	int code = identities_count(i, about->identity, &counter, err);
@@ -50,15 +51,17 @@ static int show_rule(struct context *ctx, const struct instance *i, const struct
 	out_cell(ctx->out, "place", "PLACE", about->place);
 	out_cell_u64(ctx->out, "packets", "PACKETS", counter.packets);
 	out_cell_u64(ctx->out, "bytes", "BYTES", counter.bytes);
+	out_cell(ctx->out, "action", "ACTION", choice_word(&choice_actions, action));
 	out_cell(ctx->out, "rule", "RULE", about->identity);
 	return 0;
 }
 
-static int show_each(struct context *ctx, const struct instance *i, const struct image *image,
+static int show_each(struct context *ctx, const struct instance *i, const struct candidate *c,
 		     struct err *err)
 {
-	for (size_t r = 0; r < image->n_rules; r++) {
-		int code = show_rule(ctx, i, &image->about[r], err);
+	for (size_t r = 0; r < c->image->n_rules; r++) {
+		int code =
+			show_rule(ctx, i, &c->image->about[r], c->resolved->rules[r].action, err);
 
 		if (code)
 			return code;
@@ -81,7 +84,7 @@ int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 	if (c->image->n_rules)
 		out_line(ctx->out, "%s", "");
 	out_table(ctx->out, "rules");
-	code = show_each(ctx, i, c->image, err);
+	code = show_each(ctx, i, c, err);
 	out_table_end(ctx->out);
 	return code;
 }
@@ -89,6 +92,7 @@ int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 // ---- quick rules, for status --------------------------------------------------------------------
 
 #define OVERDUE_S 10
+#define QUICK     "quick rules" // the object of alarms
 
 void rules_quick_show(struct out *o, const char *instance, const struct generation_about *about)
 {
@@ -102,7 +106,7 @@ void rules_quick_show(struct out *o, const char *instance, const struct generati
 }
 
 void rules_quick_alarms(const char *instance, const struct generation_about *about, bool trial,
-			void (*add)(void *ctx, const char *fmt, ...), void *ctx)
+			alarm_adder *add, void *ctx)
 {
 	CLEANUP_QUICK struct quick_rules q = {0};
 	uint64_t now_s = time_s(CLOCK_REALTIME);
@@ -110,16 +114,19 @@ void rules_quick_alarms(const char *instance, const struct generation_about *abo
 	num_text late;
 
 	if (!about->quick && !quick_read(instance, &q, NULL) && q.n) {
-		add(ctx, "%zu quick %s saved but not active (weir rule list)", q.n,
+		add(ctx, QUICK, NULL,
+		    "%zu quick %s saved but not active (" MEND("weir rule list") ")", q.n,
 		    num_plural(q.n, "rule is", "rules are"));
 		return;
 	}
 	if (quick_read_version(instance, about->quick, &q, &why))
-		add(ctx, why.hint[0] ? "%s (%s)" : "%s", why.text, why.hint);
+		add(ctx, QUICK, NULL, why.hint[0] ? "%s (" MEND("%s") ")" : "%s", why.text,
+		    why.hint);
 	vec_each (&q, rule)
 		if (!trial && rule->until_s && rule->until_s + OVERDUE_S <= now_s)
-			add(ctx,
-			    "%s should have ended %s ago (weir rule delete %llu; weir run ends rules in time)",
+			add(ctx, QUICK, NULL,
+			    "%s should have ended %s ago (" MEND(
+				    "weir rule delete %llu") "; weir run ends rules in time)",
 			    rule->label,
 			    num_format_duration_ms((now_s - rule->until_s) * 1000, late),
 			    (unsigned long long)rule->id);

@@ -2,6 +2,7 @@
 // The rules of the active policy with their counters.
 #pragma once
 
+#include "ctl/cmd/alerts.h"
 #include "ctl/cmd/command.h"
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/instance.h"
@@ -20,7 +21,7 @@ int rule_delete(struct context *ctx, const struct args *args, const char *text, 
 void rules_quick_show(struct out *o, const char *instance, const struct generation_about *about);
 // Their alarms: rules that should have ended, and a file that does not have the active rules.
 void rules_quick_alarms(const char *instance, const struct generation_about *about, bool trial,
-			void (*add)(void *ctx, const char *fmt, ...), void *ctx);
+			alarm_adder *add, void *ctx);
 // Prints the table "rules": location, rule, packets, bytes. Without an active policy it prints
 // nothing.
 int rules_show(struct context *ctx, const struct instance *i, struct err *err);

@@ -10,6 +10,7 @@
 #include "ctl/base/text.h"
 #include "ctl/base/time.h"
 #include "ctl/cmd/agent_problems.h"
+#include "ctl/cmd/alerts.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/show.h"
@@ -36,13 +37,16 @@
 
 #define SAMPLE_MS 250
 
+#define IFACE  "interface" // the objects of alarms
+#define POLICY "policy"
+
 struct status {
 	struct context *ctx;
 	struct instance *instance;
 	struct clock clock;
 	struct counters *before, *after;
 	double seconds; // between the samples; 0: there is one
-	size_t alarms;
+	struct alerts alerts;
 	bool trial;                     // one runs
 	struct generation_about *about; // of the active policy
 	struct reach reach;             // of the active policy
@@ -54,19 +58,15 @@ struct status {
 	struct status_names names;
 };
 
-__attribute__((format(printf, 2, 3))) static void alarm_add(void *status, const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static void alarm_add(void *status, const char *kind,
+							    const char *name, const char *fmt, ...)
 {
 	struct status *s = status;
-	CLEANUP_TEXT struct text t = {0};
 	va_list ap;
 
 	va_start(ap, fmt);
-	text_vaddf(&t, fmt, ap);
+	alerts_add(&s->alerts, kind, name, fmt, ap);
 	va_end(ap);
-	s->alarms++;
-	out_item_string(s->ctx->out, text_get(&t));
-	out_line(s->ctx->out, "%salarm%s     %s", out_red(s->ctx->out), out_plain(s->ctx->out),
-		 text_get(&t));
 }
 
 // Without rates.
@@ -230,19 +230,24 @@ static void alarm_device(struct status *s, const struct device *d)
 
 	if (d->state == DEVICE_GONE) {
 		if (!may_be_absent(s, d))
-			alarm_add(s, "'%s' no longer exists (weir detach %s removes it)", name,
-				  name);
+			alarm_add(s, IFACE, name,
+				  "'%s' no longer exists (" MEND("weir detach %s") " removes it)",
+				  name, name);
 	} else if (d->iface.state != IFACE_ATTACHED) {
-		alarm_add(s, "'%s' is only partly %s, as a command was interrupted (weir %s %s)",
+		alarm_add(s, IFACE, name,
+			  "'%s' is only partly %s, as a command was interrupted (" MEND(
+				  "weir %s %s") ")",
 			  name, d->iface.state == IFACE_ATTACHING ? "attached" : "detached",
 			  d->iface.state == IFACE_ATTACHING ? "attach" : "detach", name);
 	} else if (d->state == DEVICE_OPEN) {
-		alarm_add(s, "'%s' does not run Weir: every packet passes (weir attach %s)", name,
-			  name);
+		alarm_add(
+			s, IFACE, name,
+			"'%s' does not run Weir: every packet passes (" MEND("weir attach %s") ")",
+			name, name);
 	} else if (d->state == DEVICE_ANOTHER) {
-		alarm_add(s,
+		alarm_add(s, IFACE, name,
 			  "'%s' is not the device that Weir was attached to, which had the same "
-			  "name: every packet passes (weir attach %s)",
+			  "name: every packet passes (" MEND("weir attach %s") ")",
 			  name, name);
 	}
 }
@@ -264,7 +269,8 @@ static void alarm_unseen(struct status *s, uint32_t number, const struct device 
 	if (!unseen_is_certain(&s->unseen.at[number]))
 		return;
 	f = unseen_finding(d->iface.name);
-	alarm_add(s, "'%s' %s (%s)", d->iface.name, f.text, f.mend);
+	alarm_add(s, IFACE, d->iface.name, "'%s' %s (" MEND("%s") ")", d->iface.name, f.text,
+		  f.mend);
 }
 
 // A policy treats an interface by the name that it had when the policy was applied.
@@ -289,9 +295,9 @@ static void alarm_class(struct status *s, uint32_t number, const struct device *
 			  "name)",
 			  d->iface.name, s->about->path);
 	else
-		text_addf(&t, "(weir apply %s or weir attach %s uses the new name)", s->about->path,
-			  d->iface.name);
-	alarm_add(s, "%s", text_get(&t));
+		text_addf(&t, "(" MEND("weir apply %s") " or weir attach %s uses the new name)",
+			  s->about->path, d->iface.name);
+	alarm_add(s, IFACE, d->iface.name, "%s", text_get(&t));
 }
 
 // A device that moves to a network namespace where its index is in use gets another index. The
@@ -305,14 +311,15 @@ static void alarm_index(struct status *s, uint32_t number, const struct device *
 	    (!known && knobs->iface_rest == number))
 		return;
 	if (known)
-		alarm_add(s,
+		alarm_add(s, IFACE, d->iface.name,
 			  "'%s' has the index that '%s' has in another network namespace: its "
-			  "packets are treated and counted as those of '%s' (weir detach %s)",
+			  "packets are treated and counted as those of '%s' (" MEND(
+				  "weir detach %s") ")",
 			  d->iface.name, s->devices.at[known].iface.name,
 			  s->devices.at[known].iface.name, d->iface.name);
 	else
 		alarm_add(
-			s,
+			s, IFACE, d->iface.name,
 			"'%s' got another index when it was moved: rules that name it do not match there "
 			"until the next command that changes something (for example weir apply)",
 			d->iface.name);
@@ -329,12 +336,13 @@ static void alarm_iface(struct status *s, uint32_t number)
 	alarm_class(s, number, d);
 	alarm_index(s, number, d);
 	if (s->reach.over & iface_bit(number))
-		alarm_add(s,
+		alarm_add(s, IFACE, d->iface.name,
 			  "'%s' was attached by a trial that has expired: every packet passes "
-			  "(weir attach %s)",
+			  "(" MEND("weir attach %s") ")",
 			  d->iface.name, d->iface.name);
 	if (until > s->clock.jiffies)
-		alarm_add(s, "'%s' is BYPASSED for %s more: every packet passes", d->iface.name,
+		alarm_add(s, IFACE, d->iface.name,
+			  "'%s' is BYPASSED for %s more: every packet passes", d->iface.name,
 			  num_format_duration_ms(
 				  (clock_ms_until(&s->clock, until) + 999) / 1000 * 1000, left));
 }
@@ -345,11 +353,11 @@ static void alarm_macs(struct status *s)
 	const struct device *d = &s->devices.at[macs_stale(s->instance, &s->devices)];
 
 	if (d->state == DEVICE_HELD)
-		alarm_add(s,
+		alarm_add(s, IFACE, d->iface.name,
 			  "the MAC address or the members of '%s', or of a device above it, have "
 			  "changed: services and reject ignore frames to the new address, and a "
-			  "new member may count as a member of another bond (weir attach %s reads "
-			  "them again)",
+			  "new member may count as a member of another bond (" MEND(
+				  "weir attach %s") " reads them again)",
 			  d->iface.name, d->iface.name);
 }
 
@@ -362,7 +370,7 @@ static void fill_sets(struct status *s)
 static void alarm_set(struct status *s, const struct generation_about_set *set, size_t used)
 {
 	if (used >= set->max)
-		alarm_add(s,
+		alarm_add(s, "set", set->name,
 			  "set @%s is full: new addresses evict old ones (write a 'max' greater "
 			  "than %u)",
 			  set->name, set->max);
@@ -380,14 +388,14 @@ static void alarm_record(struct status *s)
 		return;
 	if (!revisions_has(instance, id))
 		alarm_add(
-			s,
+			s, POLICY, NULL,
 			"the record of revision %s is missing: the next attach cannot restore the "
-			"policy (weir apply %s)",
+			"policy (" MEND("weir apply %s") ")",
 			id, s->about->path);
 	else if (check(instance, id, &why))
-		alarm_add(s,
+		alarm_add(s, POLICY, NULL,
 			  "the record of revision %s cannot be read: %s: the next attach cannot "
-			  "restore the policy (weir apply %s)",
+			  "restore the policy (" MEND("weir apply %s") ")",
 			  id, why.text, s->about->path);
 }
 
@@ -397,7 +405,8 @@ static void alarm_agent(struct status *s)
 
 	agent_problems_find(s->ctx->instance, &s->agent, &s->names, &s->pool, &problems);
 	vec_each (&problems, one)
-		alarm_add(s, one->mend[0] ? "%s (%s)" : "%s", one->text, one->mend);
+		alarm_add(s, "agent", NULL, one->mend[0] ? "%s (" MEND("%s") ")" : "%s", one->text,
+			  one->mend);
 }
 
 static void alarm_state(struct status *s)
@@ -405,7 +414,7 @@ static void alarm_state(struct status *s)
 	char text[256];
 
 	if (!state_folder_works(s->ctx->instance, text, sizeof(text)))
-		alarm_add(s, "%s (--volatile changes only the kernel)", text);
+		alarm_add(s, "state folder", NULL, "%s (--volatile changes only the kernel)", text);
 }
 
 static void show_alarms(struct status *s)
@@ -415,9 +424,8 @@ static void show_alarms(struct status *s)
 	struct counter lost = counters_reason(s->after, REASON_DROP_PROGRAM);
 	num_text n;
 
-	out_array(s->ctx->out, "alarms");
 	if (!instance_has_ifaces(s->instance))
-		alarm_add(s, "no interface is attached (weir attach IFACE)");
+		alarm_add(s, "instance", NULL, "no interface is attached (weir attach IFACE)");
 	alarm_record(s);
 	rules_quick_alarms(s->ctx->instance, s->about, s->trial, alarm_add, s);
 	alarm_state(s);
@@ -431,20 +439,22 @@ static void show_alarms(struct status *s)
 	status_services_alarms(s->ctx, &s->pool, alarm_add, s);
 	alarm_agent(s);
 	if (empty.packets)
-		alarm_add(s, "%s %s passed because no program was active",
+		alarm_add(s, POLICY, NULL, "%s %s passed because no program was active",
 			  num_format_grouped(empty.packets, n),
 			  num_plural(empty.packets, "packet", "packets"));
 	if (internal.packets)
-		alarm_add(s, "%s %s dropped by a look-up that cannot fail (please report this)",
+		alarm_add(s, POLICY, NULL,
+			  "%s %s dropped by a look-up that cannot fail (please report this)",
 			  num_format_grouped(internal.packets, n),
 			  num_plural(internal.packets, "packet was", "packets were"));
 	if (lost.packets)
-		alarm_add(s,
+		alarm_add(s, POLICY, NULL,
 			  "%s %s dropped because a program of the policy was missing (please "
 			  "report this)",
 			  num_format_grouped(lost.packets, n),
 			  num_plural(lost.packets, "packet was", "packets were"));
-	out_end(s->ctx->out);
+	alerts_date(&s->alerts, s->ctx->instance, s->clock.wall_ms / 1000);
+	alerts_show(&s->alerts, s->ctx->instance, s->ctx->out);
 }
 
 static void show_limit(struct out *o, const char *name, size_t used, size_t max)
@@ -626,7 +636,8 @@ static int show_instance(struct context *ctx, const struct args *args, size_t *r
 	pool_close(&s.pool);
 	presence_free(&s.agent);
 	devices_free(&s.devices);
-	*ret_alarms = s.alarms;
+	*ret_alarms = s.alerts.n;
+	alerts_free(&s.alerts);
 	return 0;
 }
 

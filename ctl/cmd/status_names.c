@@ -145,7 +145,7 @@ void status_names_show(struct context *ctx, const struct status_names *names, ui
 	out_line(ctx->out, "names     %s", text_get(&line));
 }
 
-void status_names_alarms(const struct context *ctx, const char *revision, status_alarm *alarm,
+void status_names_alarms(const struct context *ctx, const char *revision, alarm_adder *alarm,
 			 void *status)
 {
 	CLEANUP_ENVIRONMENT struct environment record;
@@ -157,8 +157,8 @@ void status_names_alarms(const struct context *ctx, const char *revision, status
 	revision_free(&r);
 	vec_each (&record.names, name)
 		if (name->refused_s)
-			alarm(status, "all addresses of '%s' are protected: the policy %s",
-			      name->name,
+			alarm(status, "name", name->name,
+			      "all addresses of '%s' are protected: the policy %s", name->name,
 			      environment_has_addresses(name) ? "keeps the previous ones"
 							      : "has no address of it");
 }

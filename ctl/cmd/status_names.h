@@ -22,7 +22,7 @@ void status_names_read(const char *instance, const struct presence *agent,
 		       struct status_names *ret);
 void status_names_show(struct context *ctx, const struct status_names *names, uint64_t now_s);
 // Names of the active policy, of this revision, whose answers have protected addresses only.
-void status_names_alarms(const struct context *ctx, const char *revision, status_alarm *alarm,
+void status_names_alarms(const struct context *ctx, const char *revision, alarm_adder *alarm,
 			 void *status);
 
 // At least this long: a timer may run every hour.

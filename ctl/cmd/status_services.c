@@ -13,6 +13,9 @@
 #include "ctl/control/looks.h"
 #include "ctl/control/overrides.h"
 
+#define SERVICE "service" // the objects of alarms
+#define IFACE   "interface"
+
 #define LATE_S 2 // after the end of a wait, before it is an alarm
 
 struct services_view {
@@ -176,7 +179,7 @@ static bool counts(const struct services_view *v, const struct lb_member *m)
 }
 
 static void alarm_backend(const struct services_view *v, const struct lb_member *m,
-			  status_alarm *alarm, void *status)
+			  alarm_adder *alarm, void *status)
 {
 	const struct backend *backend = lb_maps_backend(v->pool->live, m->id);
 	addr_text name;
@@ -184,18 +187,20 @@ static void alarm_backend(const struct services_view *v, const struct lb_member 
 	if (m->gone || !backend || backend->here)
 		return;
 	if (!backend->ifindex && !counts(v, m)) // else alarm_paths has the reason
-		alarm(status,
-		      "service '%s': the next hop of %s is unknown (weir service --refresh shows the reason)",
+		alarm(status, SERVICE, v->service->name,
+		      "service '%s': the next hop of %s is unknown (" MEND(
+			      "weir service --refresh") " shows the reason)",
 		      v->service->name, pool_name(m, name));
 	else if (egress_cannot_send(v->pool, backend))
-		alarm(status,
-		      "service '%s': the device to %s loses frames (weir service --refresh shows "
-		      "the reason)",
+		alarm(status, SERVICE, v->service->name,
+		      "service '%s': the device to %s loses frames (" MEND(
+			      "weir service --refresh") " shows "
+							"the reason)",
 		      v->service->name, pool_name(m, name));
 }
 
 // Checks are better, but every command evaluates these counters.
-static void alarm_silent(struct services_view *v, const struct lb_member *m, status_alarm *alarm,
+static void alarm_silent(struct services_view *v, const struct lb_member *m, alarm_adder *alarm,
 			 void *status)
 {
 	uint64_t now_ms = v->pool->clock.wall_ms;
@@ -216,14 +221,14 @@ static void alarm_silent(struct services_view *v, const struct lb_member *m, sta
 		text_add(&since, " since ");
 		show_time(&since, look->since_ms / 1000, now_ms / 1000);
 	}
-	alarm(status,
+	alarm(status, SERVICE, v->service->name,
 	      "service '%s': %s of %s packets for %s%s opened connections, as if it did not answer",
 	      v->service->name, num_format_grouped(look->judged.opened, opened),
 	      num_format_grouped(look->judged.packets, n), pool_name(m, name), text_get(&since));
 }
 
 // Those that a command has taken out are expected to fail.
-static void alarm_health(const struct services_view *v, status_alarm *alarm, void *status)
+static void alarm_health(const struct services_view *v, alarm_adder *alarm, void *status)
 {
 	uint32_t failing = 0, all = 0;
 
@@ -236,36 +241,40 @@ static void alarm_health(const struct services_view *v, status_alarm *alarm, voi
 		failing += m->health != BACKEND_UP;
 	}
 	if (failing)
-		alarm(status,
-		      "service '%s': checks fail for %u of %u %s (weir service %s shows the reason)",
+		alarm(status, SERVICE, v->service->name,
+		      "service '%s': checks fail for %u of %u %s (" MEND(
+			      "weir service %s") " shows the reason)",
 		      v->service->name, failing, all, num_plural(all, "backend", "backends"),
 		      v->service->name);
 	if (v->service->checked && !v->health.agent)
-		alarm(status, "service '%s': its backends are not checked (weir run checks them)",
+		alarm(status, SERVICE, v->service->name,
+		      "service '%s': its backends are not checked (" MEND(
+			      "weir run") " checks them)",
 		      v->service->name);
 }
 
 // "service 'web': 2 backends get new flows although their checks fail, because no backend passes
 // its checks"
-static void alarm_flows(const struct services_view *v, status_alarm *alarm, void *status)
+static void alarm_flows(const struct services_view *v, alarm_adder *alarm, void *status)
 {
 	uint32_t kept = count_kept(v);
 	CLEANUP_TEXT struct text why = {0};
 
 	if (v->flows == LB_FLOWS_LAST)
-		alarm(status,
+		alarm(status, SERVICE, v->service->name,
 		      "service '%s': no backend accepts new flows; the current ring stays in use",
 		      v->service->name);
 	if (!kept)
 		return;
 	service_add_why_kept(&why, v->service, v->flows);
-	alarm(status, "service '%s': %u %s new flows although %s checks fail, %s", v->service->name,
-	      kept, num_plural(kept, "backend gets", "backends get"),
-	      num_plural(kept, "its", "their"), text_get(&why));
+	alarm(status, SERVICE, v->service->name,
+	      "service '%s': %u %s new flows although %s checks fail, %s", v->service->name, kept,
+	      num_plural(kept, "backend gets", "backends get"), num_plural(kept, "its", "their"),
+	      text_get(&why));
 }
 
 // Only the agent, or the next change, ends the wait for a first check.
-static void alarm_waiting(const struct services_view *v, status_alarm *alarm, void *status)
+static void alarm_waiting(const struct services_view *v, alarm_adder *alarm, void *status)
 {
 	const struct clock *now = &v->pool->clock;
 	uint32_t late = 0;
@@ -274,13 +283,13 @@ static void alarm_waiting(const struct services_view *v, status_alarm *alarm, vo
 		late += lb_member_waits(member(v, m)) &&
 			member(v, m)->waits + (uint64_t)LATE_S * now->hz < now->jiffies;
 	if (late)
-		alarm(status,
+		alarm(status, SERVICE, v->service->name,
 		      "service '%s': %u %s no new flows before a first check, which the agent does "
 		      "not make",
 		      v->service->name, late, num_plural(late, "backend gets", "backends get"));
 }
 
-static void alarm_pins(const struct services_view *v, status_alarm *alarm, void *status)
+static void alarm_pins(const struct services_view *v, alarm_adder *alarm, void *status)
 {
 	struct service_counter c;
 	num_text n;
@@ -288,18 +297,18 @@ static void alarm_pins(const struct services_view *v, status_alarm *alarm, void 
 	if (lb_maps_counter(v->pool->live, v->service->id, &c, NULL))
 		return;
 	if (v->service->hold > 1)
-		alarm(status,
+		alarm(status, SERVICE, v->service->name,
 		      "service '%s': a flood evicts pins; slots stay changing longer (hold %u)",
 		      v->service->name, v->service->hold);
 	if (c.event[SERVICE_UNPINNED])
-		alarm(status,
+		alarm(status, SERVICE, v->service->name,
 		      "service '%s': %s %s found no room for a pin (write more than 'pins %llu')",
 		      v->service->name, num_format_grouped(c.event[SERVICE_UNPINNED], n),
 		      num_plural(c.event[SERVICE_UNPINNED], "flow", "flows"),
 		      (unsigned long long)v->service->buckets * SERVICE_PIN_WORDS);
 }
 
-static void alarm_egress(const struct pool *f, status_alarm *alarm, void *status)
+static void alarm_egress(const struct pool *f, alarm_adder *alarm, void *status)
 {
 	CLEANUP_EGRESSES struct egresses egresses = {0};
 	CLEANUP_EGRESS_FINDINGS struct egress_findings findings = {0};
@@ -309,10 +318,11 @@ static void alarm_egress(const struct pool *f, status_alarm *alarm, void *status
 	egress_check(&egresses, false, &findings);
 	vec_each (&findings, one)
 		if (one->problem)
-			alarm(status, "%s (%s)", one->text, one->mend);
+			alarm(status, IFACE, one->about, "%s (" MEND("%s") ")", one->text,
+			      one->mend);
 	vec_each (&egresses, egress)
 		if (egress->lost.frames)
-			alarm(status,
+			alarm(status, IFACE, egress->link.name,
 			      "'%s' lost %s %s that XDP sent, " EGRESS_SINCE
 			      " (%s; weir doctor shows the reason)",
 			      egress->link.name, num_format_grouped(egress->lost.frames, n),
@@ -321,22 +331,23 @@ static void alarm_egress(const struct pool *f, status_alarm *alarm, void *status
 }
 
 // Asks the neighbours as weir doctor does, and waits for silent ones.
-static void alarm_paths(const struct pool *f, status_alarm *alarm, void *status)
+static void alarm_paths(const struct pool *f, alarm_adder *alarm, void *status)
 {
 	CLEANUP_LB_PATHS struct lb_paths paths = {0};
 	struct err err = {0};
 
 	if (lb_running_refresh(f->live, NEXTHOP_WAIT_MS, false, &paths, &err))
-		alarm(status, "%s", err.text);
+		alarm(status, "services", NULL, "%s", err.text);
 	vec_each (&paths.lost, text)
-		alarm(status, "%s", *text);
+		alarm(status, "services", NULL, "%s", *text);
 	if (paths.changed)
-		alarm(status, "the next %s of %zu %s changed (weir service --refresh)",
+		alarm(status, "services", NULL,
+		      "the next %s of %zu %s changed (" MEND("weir service --refresh") ")",
 		      num_plural(paths.changed, "hop", "hops"), paths.changed,
 		      num_plural(paths.changed, "backend has", "backends have"));
 }
 
-void status_services_alarms(struct context *ctx, const struct pool *f, status_alarm *alarm,
+void status_services_alarms(struct context *ctx, const struct pool *f, alarm_adder *alarm,
 			    void *status)
 {
 	struct services_view v = {.ctx = ctx, .pool = f};

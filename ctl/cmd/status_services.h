@@ -2,6 +2,7 @@
 // The balancer's part of weir status.
 #pragma once
 
+#include "ctl/cmd/alerts.h"
 #include "ctl/cmd/command.h"
 #include "ctl/control/pool.h"
 
@@ -11,7 +12,5 @@ int status_services_open(struct context *ctx, struct pool *ret, struct err *err)
 // Prints a line for each service and override.
 void status_services_show(struct context *ctx, const struct pool *f);
 
-// Called with the text of each alarm.
-typedef __attribute__((format(printf, 2, 3))) void status_alarm(void *status, const char *fmt, ...);
-void status_services_alarms(struct context *ctx, const struct pool *f, status_alarm *alarm,
+void status_services_alarms(struct context *ctx, const struct pool *f, alarm_adder *alarm,
 			    void *status);

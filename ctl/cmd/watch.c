@@ -41,9 +41,9 @@ static void watch_free(struct watch *w)
 	culprits_free(&w->culprits);
 }
 
-static uint64_t wall_s_of(uint64_t monotonic_ns)
+static uint64_t wall_ms_of(uint64_t monotonic_ns)
 {
-	return time_s(CLOCK_REALTIME) - (time_s(CLOCK_MONOTONIC) - monotonic_ns / 1000000000u);
+	return time_ms(CLOCK_REALTIME) - (time_ms(CLOCK_MONOTONIC) - monotonic_ns / 1000000u);
 }
 
 // Adds the rule that dropped or logged the packet.
@@ -83,7 +83,8 @@ static void show_event(void *ctx, const struct event *event)
 	struct watch *w = ctx;
 	struct out *o = w->ctx->out;
 	char ifname[IF_NAMESIZE], packet[256], when[16];
-	time_t seconds = (time_t)wall_s_of(event->time_ns);
+	uint64_t wall_ms = wall_ms_of(event->time_ns);
+	time_t seconds = (time_t)(wall_ms / 1000);
 	struct packet_fields fields;
 	CLEANUP_TEXT struct text who = {0}, head = {0}, tail = {0};
 	bool drops = reason_drops(event->reason);
@@ -97,7 +98,7 @@ static void show_event(void *ctx, const struct event *event)
 	packet_read(event->packet, event->captured, &fields);
 	packet_describe(event->packet, event->captured, packet, sizeof(packet));
 	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&seconds, &tm));
-	out_set_time(o, "time", (uint64_t)seconds);
+	out_set_moment(o, wall_ms);
 	out_set_string(o, "interface", ifname);
 	out_set_string(o, "verdict", drops ? "drop" : "pass");
 	out_set_string(o, "reason", reason_name(event->reason));

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import shutil
 import signal
 import socket
@@ -291,6 +292,20 @@ def text(value):
     return (value.decode() if isinstance(value, bytes) else value).rstrip(".")
 
 
+def plain(document):
+    """A document of -j without its first two keys, version and time, which all have."""
+    assert list(document)[:2] == ["schema", "time"] and document.pop("schema") == 1
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", document.pop("time"))
+    return document
+
+
+def plain(document):
+    """A document of -j without what each begins with: the version of its keys, and its time."""
+    assert list(document)[:2] == ["schema", "time"] and document.pop("schema") == 1, document
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", document.pop("time"))
+    return document
+
+
 def unique(pairs):
     """An object of JSON, which has each key once."""
     keys = [key for key, _ in pairs]
@@ -340,12 +355,11 @@ class Weir:
         return run(self.argv(*args), check=check, **options)
 
     def json(self, *args, status=0, **options):
-        """The document that -j prints, for any exit status, without its version."""
+        """The document that -j prints, for any exit status, without its version and time."""
         done = self("-j", *args, check=False, **options)
         assert done.returncode == status, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
         document = json.loads(done.stdout, object_pairs_hook=unique)
-        assert document.pop("schema") == 1
-        return document
+        return plain(document)
 
     def cut(self, device="near0"):
         """Detaches Weir's program from a device without Weir, like `bpftool link detach`."""

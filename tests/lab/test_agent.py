@@ -10,7 +10,7 @@ import time
 import pytest
 from policylab import Policies, programs
 
-from labnet import until
+from labnet import plain, until
 
 
 def report(weir):
@@ -51,6 +51,11 @@ def test_killed_agent_is_an_alarm(on):
     status = on.json("status", status=2)
     assert status["agent"] == {"running": False, "killed": True, "hangs": False, "ended": False}
     assert status["alarms"] == [f"the agent was killed or has crashed (weir -n {on.name} run)"]
+    alert = status["alerts"][0]
+    since = alert.pop("since")
+    assert alert == {"alarm": status["alarms"][0], "about": "agent", "mend": f"weir -n {on.name} run"}
+    time.sleep(1.1)
+    assert on.json("status", status=2)["alerts"] == [alert | {"since": since}]
     on.run().stop()
     assert on.json("status")["alarms"] == []
 
@@ -125,7 +130,7 @@ def test_documents(weir, tmp_path):
     applied = json.loads(agent.process.stdout.readline())
     assert applied["changed"] and applied["rules"] == 1
     assert agent.stop() == 0
-    assert json.loads(agent.process.stdout.read()) == {"schema": 1, "instance": weir.name, "end": True}
+    assert plain(json.loads(agent.process.stdout.read())) == {"instance": weir.name, "end": True}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"parts": 1}', '{"parts": [{"problems": [1, {}]}, 2]}', "\0" * 100])

@@ -9,7 +9,7 @@ import time
 import pytest
 from scapy.layers.inet import TCP
 
-from labnet import on_terminal
+from labnet import on_terminal, plain
 from policylab import Policies, packet, ping, tcp, udp
 
 BLOCKED4, BLOCKED6 = "192.0.2.201", "2001:db8::201"  # no other traffic from there
@@ -57,12 +57,12 @@ def test_long_lines_are_folded_on_a_terminal(on):
 @pytest.mark.usefixtures("drops")
 def test_json_is_one_document_a_line(on):
     documents = [json.loads(line) for line in on("-j", "watch", "-c", "4").stdout.splitlines()]
-    assert documents[-1] == {"schema": 1, "end": True}
+    assert plain(documents[-1]) == {"end": True}
     assert len(documents) == 5
     for event in documents[:-1]:
         assert (event["interface"], event["verdict"]) == ("near0", "drop")
         assert event["reason"] == "block-from"
-        assert event["length"] in (50, 74) and event["missed"] >= 0 and "T" in event["time"]
+        assert event["length"] in (50, 74) and event["missed"] >= 0 and plain(event)
 
 
 def watched(pair, on, count, *frames):

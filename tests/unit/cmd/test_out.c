@@ -16,7 +16,24 @@
 
 enum form { TEXT, JSON, PRETTY, COLOR };
 
-// The output of `say` and out_finish.
+// Takes the time out of each document, which is the first key after the version.
+static void take_times(char *text)
+{
+	const char *const keys[] = {",\"time\":\"", ",\n  \"time\": \""};
+
+	for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+		for (char *at = text; (at = strstr(at, keys[k]));) {
+			char *end = strchr(at + strlen(keys[k]), '"') + 1;
+
+			assert_memory_equal(at - 1, "1", 1);
+			assert_int_equal((size_t)(end - at),
+					 strlen(keys[k]) +
+						 strlen("2026-11-24T02:15:03.000+01:00\""));
+			memmove(at, end, strlen(end) + 1);
+		}
+}
+
+// The output of `say` and out_finish, without times.
 static char *printed(enum form form, void (*say)(struct out *o), int want_code)
 {
 	char path[] = "/tmp/weir-out-XXXXXX", *text = mem_zalloc(1 << 18, 1);
@@ -39,6 +56,7 @@ static char *printed(enum form form, void (*say)(struct out *o), int want_code)
 	close(file);
 	assert_true(len >= 0);
 	assert_int_equal(code, want_code);
+	take_times(text);
 	return text;
 }
 
@@ -359,6 +377,32 @@ static void test_times(void **state)
 		      "\"then\":\"2026-09-21T19:43:20+05:30\",\"never\":null}\n");
 }
 
+static void say_moment(struct out *o)
+{
+	out_set_moment(o, 1790000000007);
+	out_set_u64(o, "n", 1);
+	out_next_document(o);
+	out_set_u64(o, "n", 2);
+}
+
+// A document has one time: the moment that it is about, else its own.
+static void test_moment(void **state)
+{
+	CLEANUP_FREE char *text = NULL;
+	struct out *o = out_new_document();
+
+	setenv("TZ", "UTC", 1);
+	tzset();
+	out_set_moment(o, 1790000000007);
+	out_set_u64(o, "n", 1);
+	text = out_take_document(o);
+	out_free(o);
+	assert_string_equal(text,
+			    "{\"schema\":1,\"time\":\"2026-09-21T14:13:20.007+00:00\",\"n\":1}\n");
+	assert_prints(JSON, say_moment, "{\"schema\":1,\"n\":1}\n{\"schema\":1,\"n\":2}\n");
+	assert_prints(TEXT, say_moment, "");
+}
+
 static void say_full(struct out *o)
 {
 	int full = open("/dev/full", O_WRONLY);
@@ -395,6 +439,7 @@ int main(void)
 		cmocka_unit_test(test_error_in_the_middle),
 		cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_moment),
 		cmocka_unit_test(test_full_disk),
 	};
 
