@@ -373,8 +373,10 @@ static int open_all(struct path *p, uint32_t generation, struct err *err)
 {
 	int code = instance_open(p->agent->instance, &p->instance, err);
 
-	if (code || (code = lb_maps_open_few(p->instance, generation, &p->live, err)))
+	if (code || (code = lb_maps_open(p->instance, generation, LB_SLOTS_USED, &p->live, err)))
 		return code;
+	if (!p->live)
+		return err_stated(err, ENOENT, "the active policy has no services any more");
 	if ((code = enclave_open(&p->enclave, err)) || (code = open_sockets(p, err)))
 		return code;
 	return watch(p, err);

@@ -327,9 +327,9 @@ static int renew_services(const struct instance *i, const struct apply_options *
 {
 	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
 	CLEANUP_LB_PATHS struct lb_paths paths = {0};
-	int code = lb_maps_open(i, ret->generation, &l, err);
+	int code = lb_maps_open(i, ret->generation, LB_SLOTS_ALL, &l, err);
 
-	if (code)
+	if (code || !l)
 		return code;
 	if (!o->dry_run && (code = tidy_services(i, l, err)))
 		return code;
@@ -383,7 +383,7 @@ static bool needs_trial(const struct instance *i, const struct candidate *c, uin
 
 	if (missing->n || !c->resolved->n_services)
 		return missing->n;
-	return lb_maps_open_few(i, generation, &l, NULL) ||
+	return lb_maps_open(i, generation, LB_SLOTS_USED, &l, NULL) || !l ||
 	       lb_running_refresh(l, 0, false, &paths, NULL) || paths.changed;
 }
 

@@ -20,7 +20,8 @@ void apply_note_ended(const struct instance *i, const struct candidate *c, struc
 	struct commit_state state;
 	const struct lb_state *b;
 
-	if (commit_read(i, &state, NULL) || lb_maps_open_few(i, state.active, &l, NULL))
+	if (commit_read(i, &state, NULL) ||
+	    lb_maps_open(i, state.active, LB_SLOTS_USED, &l, NULL) || !l)
 		return;
 	b = lb_maps_state(l);
 	for (size_t n = 0; n < b->n_services; n++)

@@ -37,8 +37,7 @@ static int forget_confirmed(const struct instance *i, uint32_t generation, const
 
 	if (code || !current[0] || strcmp(current, revision) != 0)
 		return code;
-	code = lb_maps_open_few(i, generation, &l, err);
-	if (code && code != -ENOENT)
+	if ((code = lb_maps_open(i, generation, LB_SLOTS_USED, &l, err)))
 		return code;
 	return overrides_forget_unnamed(i->name, l ? lb_maps_state(l) : NULL, err);
 }

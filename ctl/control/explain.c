@@ -360,10 +360,10 @@ static int open_active(struct explain *e, uint32_t *ret_number, struct err *err)
 
 static int open_balancer(struct explain *e, uint32_t number, struct err *err)
 {
-	int code = lb_maps_open(e->store->instance, number, &e->live, err);
+	int code = lb_maps_open(e->store->instance, number, LB_SLOTS_ALL, &e->live, err);
 
-	if (code)
-		return code == -ENOENT ? 0 : code;
+	if (code || !e->live)
+		return code;
 	e->lb = lb_maps_state(e->live);
 	return 0;
 }

@@ -165,22 +165,13 @@ static int write_trial(const struct work *w, struct health_change *ret, struct e
 
 // ---- what runs ----------------------------------------------------------------------------------
 
-// During a trial whole; else write_live() takes the services that it changes.
-static int open_maps(const struct work *w, uint32_t generation, bool whole, struct lb_maps **ret,
-		     struct err *err)
-{
-	int code = whole ? lb_maps_open(w->instance, generation, ret, err)
-			 : lb_maps_open_few(w->instance, generation, ret, err);
-
-	return code == -ENOENT ? 0 : code; // it has no services
-}
-
 static bool two_policies(const struct commit_state *s)
 {
 	return s->deadline && !s->expired && s->active != s->previous &&
 	       !commit_tries_interfaces(s);
 }
 
+// During a trial all slots; else write_live() takes the services that it changes.
 static int open_running(struct work *w, const char *instance, const char *command, struct err *err)
 {
 	int code = lock_take(instance, command, &w->lock, err);
@@ -190,12 +181,13 @@ static int open_running(struct work *w, const char *instance, const char *comman
 		return code;
 	if ((code = commit_read(w->instance, &w->commit, err)))
 		return code;
-	if (!w->commit.in_force)
-		return 0;
 	two = two_policies(&w->commit) && w->commit.previous;
-	if ((code = open_maps(w, w->commit.in_force, two, &w->live, err)))
+	if ((code = lb_maps_open(w->instance, w->commit.in_force,
+				 two ? LB_SLOTS_ALL : LB_SLOTS_USED, &w->live, err)) ||
+	    !w->live)
 		return code;
-	if (w->live && two && (code = open_maps(w, w->commit.previous, true, &w->before, err)))
+	if (two &&
+	    (code = lb_maps_open(w->instance, w->commit.previous, LB_SLOTS_ALL, &w->before, err)))
 		return code;
 	return instance_clock(w->instance, &w->clock, err);
 }

@@ -106,9 +106,7 @@ static int look_around(struct lb_apply *s, const struct instance *i, uint32_t ru
 
 	if (code)
 		return code;
-	if (i && running)
-		code = lb_maps_open(i, running, &s->running, err);
-	if (code && code != -ENOENT)
+	if (i && (code = lb_maps_open(i, running, LB_SLOTS_ALL, &s->running, err)))
 		return code;
 	if (!s->running)
 		return 0;
@@ -390,9 +388,8 @@ int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t genera
 
 	if (code)
 		return code;
-	code = lb_maps_open_few(i, generation, &l, err);
-	if (code)
-		return code == -ENOENT ? 0 : code;
+	if ((code = lb_maps_open(i, generation, LB_SLOTS_USED, &l, err)) || !l)
+		return code;
 	b = lb_maps_state(l);
 	for (size_t m = 0; m < b->n_members; m++)
 		if (b->members[m].waits)
@@ -412,12 +409,9 @@ int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err
 	struct clock now;
 	int code;
 
-	if (!generation)
-		return 0;
 	if ((code = instance_clock(i, &now, err)))
 		return code;
-	code = lb_maps_open(i, generation, &l, err);
-	if (code)
-		return code == -ENOENT ? 0 : code;
+	if ((code = lb_maps_open(i, generation, LB_SLOTS_ALL, &l, err)) || !l)
+		return code;
 	return lb_maps_write(l, now.hz, err);
 }

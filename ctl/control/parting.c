@@ -82,7 +82,7 @@ static int check(struct lb_maps *l, const struct instance *i, const struct clock
 	return 0;
 }
 
-// -ENOENT without err set: no policy with services is active.
+// *ret NULL: no policy with services is active.
 static int open_tidy(const struct instance *i, struct lb_maps **ret, struct clock *now,
 		     struct err *err)
 {
@@ -91,9 +91,7 @@ static int open_tidy(const struct instance *i, struct lb_maps **ret, struct cloc
 
 	if (code)
 		return code;
-	if (!state.in_force)
-		return -ENOENT;
-	if ((code = lb_maps_open(i, state.in_force, ret, err)))
+	if ((code = lb_maps_open(i, state.in_force, LB_SLOTS_ALL, ret, err)) || !*ret)
 		return code;
 	if ((code = instance_clock(i, now, err)))
 		return code;
@@ -107,11 +105,9 @@ int parting_check(const struct instance *i, struct err *err)
 	struct clock now;
 	int code = open_tidy(i, &l, &now, err);
 
-	if (code == -ENOENT)
-		return 0;
 	if (code && !err->hint[0])
 		err_hint(err, "weir detach --force does not check connections");
-	if (code)
+	if (code || !l)
 		return code;
 	return check(l, i, &now, err);
 }

@@ -52,15 +52,15 @@ static int open_live(struct pool *p, const struct commit_state *state, enum pool
 	int code;
 
 	p->generation = state->in_force;
-	code = part == POOL_ALL ? lb_maps_open(p->instance, p->generation, &p->live, err)
-				: lb_maps_open_few(p->instance, p->generation, &p->live, err);
-	if (code == -ENOENT) {
+	code = lb_maps_open(p->instance, p->generation,
+			    part == POOL_ALL ? LB_SLOTS_ALL : LB_SLOTS_USED, &p->live, err);
+	if (code)
+		return code;
+	if (!p->live) {
 		err_input(err, "the active policy has no services");
 		return err_hint(err, "add one to the policy file and apply it: service www { vip "
 				     "192.0.2.10; port 80; mode ipip; backend 10.0.0.11 }");
 	}
-	if (code)
-		return code;
 	p->state = lb_maps_state(p->live);
 	return 0;
 }

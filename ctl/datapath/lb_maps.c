@@ -105,6 +105,7 @@ static int incomplete(const struct instance *i, struct err *err)
 	return -EBADMSG;
 }
 
+// -ENOENT without err set: the generation has no services.
 static int open_parts(struct lb_maps *l, const struct instance *i, uint32_t generation,
 		      struct err *err)
 {
@@ -130,33 +131,32 @@ static int open_parts(struct lb_maps *l, const struct instance *i, uint32_t gene
 	return incomplete(i, err);
 }
 
-int lb_maps_open_few(const struct instance *i, uint32_t generation, struct lb_maps **ret,
-		     struct err *err)
+static int use_all(struct lb_maps *l, struct err *err)
+{
+	for (size_t n = 0; n < l->n_services; n++) {
+		int code = lb_maps_use(l, n, err);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+int lb_maps_open(const struct instance *i, uint32_t generation, enum lb_slots slots,
+		 struct lb_maps **ret, struct err *err)
 {
 	CLEANUP_LB_MAPS struct lb_maps *l = mem_new(struct lb_maps);
-	int code = open_parts(l, i, generation, err);
+	int code = generation ? open_parts(l, i, generation, err) : -ENOENT;
 
+	*ret = NULL;
 	if (code)
-		return code;
+		return code == -ENOENT ? 0 : code;
 	l->folder = generation_folder(i->folder, generation);
 	l->state = mem_new(struct lb_state);
 	if ((code = map_tables(l, err)) || (code = read_state(l, err)))
 		return code;
-	*ret = TAKE_PTR(l);
-	return 0;
-}
-
-int lb_maps_open(const struct instance *i, uint32_t generation, struct lb_maps **ret,
-		 struct err *err)
-{
-	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
-	int code = lb_maps_open_few(i, generation, &l, err);
-
-	if (code)
+	if (slots == LB_SLOTS_ALL && (code = use_all(l, err)))
 		return code;
-	for (size_t n = 0; n < l->n_services; n++)
-		if ((code = lb_maps_use(l, n, err)))
-			return code;
 	*ret = TAKE_PTR(l);
 	return 0;
 }

@@ -13,14 +13,16 @@
 
 struct lb_maps; // folder of a generation in bpffs
 
-// The maps of the generation with this number. -ENOENT without err set: it has no services. 0 or
-// -errno with err set.
-int lb_maps_open(const struct instance *i, uint32_t generation, struct lb_maps **ret,
-		 struct err *err);
-// The same for changes of few services: the state has slots only of those that lb_maps_use() takes,
-// the others are zeros and not written.
-int lb_maps_open_few(const struct instance *i, uint32_t generation, struct lb_maps **ret,
-		     struct err *err);
+// The services whose slots the state has.
+enum lb_slots {
+	LB_SLOTS_ALL,
+	LB_SLOTS_USED, // that lb_maps_use() takes; the other slots are zeros and not written
+};
+
+// The maps of the generation with this number. *ret NULL: the number is 0, or the generation has no
+// services. 0 or -errno with err set.
+int lb_maps_open(const struct instance *i, uint32_t generation, enum lb_slots slots,
+		 struct lb_maps **ret, struct err *err);
 // Takes the slots of a service, by its index in the policy, into the state. 0 or -errno with err
 // set.
 int lb_maps_use(struct lb_maps *l, size_t service, struct err *err);
