@@ -35,3 +35,12 @@ void native_facts(const struct link *link, struct native_facts *ret);
 // Does the driver send redirected frames only while its device has a program in native mode?
 bool native_sends_with_program(const char *driver);
 bool native_carries(const struct link *link);
+
+// Bits of NETDEV_A_DEV_XDP_FEATURES (generic netlink family "netdev", Linux 6.3); the headers of
+// Linux 6.1 do not have them.
+#define XDP_FEATURE_NDO_XMIT (1u << 2) // frames can be redirected to it
+#define XDP_FEATURE_RX_SG    (1u << 5) // packets in several buffers
+
+// Reads these features of an interface in the current network namespace. 0; -EOPNOTSUPP: the kernel
+// does not support the request; other -errno. No message.
+int xdp_features(uint32_t ifindex, uint64_t *ret);

@@ -12,7 +12,6 @@
 #include "ctl/base/mem.h"
 #include "ctl/net/native.h"
 #include "ctl/net/neigh.h"
-#include "ctl/net/xdp_features.h"
 
 static const char *ip_of(const struct addr *a)
 {

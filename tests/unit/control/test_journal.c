@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/entries/journal.h, journal_line.h, journal_index.h and journal_order.h:
+// Unit tests of ctl/control/entries/journal.h, journal_index.h and journal_order.h:
 // the text of the journal and of version 1 is printed, parsed, cut and changed, and its content is
 // compared.
 #include "tests/unit/base/unit.h"

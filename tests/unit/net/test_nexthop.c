@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <net/if_arp.h>
 
+#include "ctl/net/native.h"
 #include "ctl/net/nexthop.h"
-#include "ctl/net/xdp_features.h"
 #include "tests/unit/net/message.h"
 #include "tests/unit/net/peer.h"
 
