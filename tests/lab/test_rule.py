@@ -1,63 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """weir rule: single rules in front of any policy, added, ended and deleted under the same revision."""
-import json
-import pathlib
+
 import re
-import socket
-import subprocess
-import threading
 import time
 
 import pytest
 
-from labnet import WEIR, socket_in, until
-from policylab import Policies, hits, logged_in, login, udp
+from labnet import WEIR, until
+from policylab import Policies, logged_in, login
+from rulelab import POLICY, SOURCE, alarms, ids, later, listed, passes, revision
 from statefile import read_rows, write_rows
-
-SOURCE = "203.0.113.7"
-POLICY = """set ban dynamic max 100
-define web = 80, 443
-"a" drop proto tcp to any port 77
-"limit" drop proto udp to any port 55 over 1/h burst 2
-expect drop via "a" tcp from 203.0.113.1 to 10.77.0.1 port 77
-expect pass udp from 203.0.113.1 to 10.77.0.1 port 40
-"""
 
 
 @pytest.fixture(name="policy")
 def policies(on, tmp_path):
     on.policy = Policies(on, tmp_path)
     return on.policy
-
-
-def passes(on, port=9, src=SOURCE):
-    return on.pair.passes(udp(port, src))[0]
-
-
-def listed(on):
-    return on.json("rule", "list")["rules"]
-
-
-def ids(on):
-    return [rule["id"] for rule in listed(on)]
-
-
-def revision(on):
-    return on.json("status")["revision"]
-
-
-def alarms(on):
-    return json.loads(on("-j", "status", check=False).stdout)["alarms"]
-
-
-def later(on, seconds):
-    """Makes all quick rules older."""
-    path = on.state / "rules"
-    rows = read_rows(path, "rule")
-    for row in rows:
-        if "until_s" in row:
-            row["until_s"] -= seconds
-    write_rows(path, "rule", rows)
 
 
 # ---- without a policy ---------------------------------------------------------------------------------
@@ -539,7 +497,7 @@ def test_an_end_that_falls_into_a_trial(on, policy):
     assert passes(on)
 
 
-# ---- delete, forget, two at once ----------------------------------------------------------------------
+# ---- delete, forget ------------------------------------------------------------------------------------
 
 
 def test_delete(on):
@@ -570,173 +528,7 @@ def test_without_an_instance(weir):
     assert "not attached" in weir.fails(1, "rule", "add", "drop to any port 9")
 
 
-ADDERS = 20
-
-
-def added_at_once(on, gate, rules):
-    """Exit status and document of each `rule add`, and how many switches they took."""
-    before, done = version(on), []
-    wait = ["sh", "-c", f"until [ -e {gate} ]; do sleep 0.1; done; exec \"$@\"", "-"]
-    running = [subprocess.Popen(wait + on.argv("-j", "rule", "add", *rule.split()), stdout=subprocess.PIPE,  # pylint: disable=consider-using-with
-                                stderr=subprocess.DEVNULL, text=True) for rule in rules]
-    on.started += running
-    gate.touch()
-    for process in running:
-        document = json.loads(process.communicate(timeout=60)[0])
-        done.append((process.returncode, document))
-    assert not list(pathlib.Path("/run/weir", on.name, "adding").iterdir()), "files of commands that have ended"
-    return done, version(on) - before
-
-
-def version(on):
-    """It grows by one with each switch to other quick rules."""
-    return read_rows(on.state / "rules", "rule")[0]["version"] if (on.state / "rules").exists() else 0
-
-
-def test_many_adders_at_once(on, policy, tmp_path):
-    policy(POLICY)
-    rules = [f"drop proto udp to any port {port}" for port in range(101, 101 + ADDERS)]
-    done, switches = added_at_once(on, tmp_path / "gate", rules)
-    assert {status for status, _ in done} == {0}, done
-    assert {rule["id"]: rule["rule"] for rule in listed(on)} == {document["id"]: document["rule"] for _, document in done}
-    assert [document["rule"] for _, document in done] == rules and sorted(ids(on)) == list(range(1, 1 + ADDERS))
-    assert [passes(on, port) for port in (101, 100 + ADDERS, 99)] == [False, False, True]
-    print(f"{ADDERS} adders took {switches} switches")
-    assert switches <= ADDERS // 3
-    on("rule", "add", rules[0].replace("101", "99"))
-    assert version(on) == switches + 1 and not passes(on, 99)
-
-
-@pytest.mark.parametrize("bad, status, said", [
-    ("drop from FAR", 3, "would cut off the login"), ("drop proto udp to any port 77 to any port", 1, "the rule has errors"),
-    ("--name same drop proto udp to any port 78", 1, 'has the name "same"'), ("drop proto tcp to 10.77.0.1 port 40", 3, ""),
-])
-def test_a_bad_adder_fails_by_itself(on, pair, policy, tmp_path, bad, status, said):
-    policy(POLICY + "expect pass tcp from 203.0.113.1 to 10.77.0.1 port 40\n")
-    rules = [f"drop proto udp to any port {port}" for port in range(101, 101 + ADDERS)]
-    rules[::6] = [bad.replace("FAR", pair.far4)] * len(rules[::6])
-    if "--name" in bad:
-        on("rule", "add", *bad.split())
-    kept = ids(on)
-    with login(pair, pair.far4):
-        done, switches = added_at_once(on, tmp_path / "gate", rules)
-    for rule, (got, document) in zip(rules, done):
-        assert got == (status if rule == rules[0] else 0), (rule, document)
-        assert rule != rules[0] or said in str(document), document
-    added = {document["id"]: document["rule"] for got, document in done if not got}
-    assert {rule["id"]: rule["rule"] for rule in listed(on) if rule["id"] not in kept} == added
-    assert len(added) == ADDERS - len(rules[::6]) and passes(on, 40, pair.far4)
-    print(f"{ADDERS} adders took {switches} switches")
-    assert switches <= ADDERS // 3
-
-
-def test_adders_that_are_killed_add_nothing_later(on, policy, tmp_path):
-    """What they left in /run is removed by the next that waits, and adds no rule."""
-    policy(POLICY)
-    with on.locked():
-        running = [on.start("rule", "add", f"drop proto udp to any port {port}") for port in range(101, 105)]
-        time.sleep(0.5)
-        for process in running:
-            process.kill()
-            process.wait()
-    folder = pathlib.Path("/run/weir", on.name, "adding")
-    folder.mkdir(exist_ok=True)
-    write_rows(folder / "000000000001.000000001-1", "add", [
-        {"first": False, "before": 0, "rule": "drop proto udp to any port 9", "by": "x", "note": "", "since_s": 1, "until_s": 0}])
-    (folder / "000000000001.000000002-1").write_text("damaged")
-    for name in "000000000001.000000003-99999999.said", "000000000001.000000003-99999999.marked", "x":
-        (folder / name).touch()
-    done, _ = added_at_once(on, tmp_path / "gate", [f"drop proto udp to any port {port}" for port in range(201, 207)])
-    assert {status for status, _ in done} == {0} and len(ids(on)) == 6 and passes(on, 9) and passes(on, 101)
-
-
-def test_a_command_that_keeps_the_lock_is_not_waited_for_again(on):
-    with on.locked():
-        done = on("rule", "add", "drop proto udp to any port 9", check=False, timeout=25)
-    assert done.returncode == 3 and "weir block" in done.stderr
-    assert listed(on) == []
-
-
-def test_beside_an_apply(on, policy):
-    policy(POLICY)
-    adding = subprocess.Popen(  # pylint: disable=consider-using-with
-        ["sh", "-c", "for n in 1 2 3 4 5 6; do \"$@\" \"drop proto udp to any port $n\" || exit 1; done", "-", *on.argv("rule", "add")],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    on.started.append(adding)
-    count = 0
-    while adding.poll() is None:
-        count += 1
-        policy(POLICY + f'"c" drop proto tcp to any port {100 + count}')
-    assert adding.returncode == 0, adding.communicate()[0]
-    assert ids(on) == [1, 2, 3, 4, 5, 6] and count
-
-
-# ---- packets meanwhile, and the time that a rule takes --------------------------------------------------
-
-CHANGES = 15  # each is an add and a delete
-
-
-def test_each_packet_meets_one_set_of_rules(on, pair, policy):
-    """Two rules that all sets have decide all packets: each is counted once, whatever changes meanwhile."""
-    policy('"eleven" pass proto udp to any port 11')
-    on("rule", "add", "drop proto udp to any port 9")
-    ended, sent = threading.Event(), [0]
-
-    def send():
-        sock = socket_in(pair.far_netns, socket.AF_PACKET, socket.SOCK_RAW, 0)
-        sock.bind((pair.far_device, 0))
-        while not ended.is_set():
-            for frame in bytes(udp(9, SOURCE)), bytes(udp(11, SOURCE)):
-                sock.send(frame)
-            sent[0] += 1
-            time.sleep(0.0003)
-        sock.close()
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    for number in range(CHANGES):
-        added = on.json("rule", "add", *(["--first"] if number % 2 else []), f"drop proto udp to any port {20 + number}")["id"]
-        on("rule", "delete", added)
-    ended.set()
-    thread.join()
-    assert sent[0] > 1000
-    assert (hits(on, "quick 1"), hits(on, "eleven")) == (sent[0], sent[0])
-
-
-def seconds(on, *words):
-    start = time.monotonic()
-    on(*words, timeout=100)
-    return time.monotonic() - start
-
-
-@pytest.fixture(name="million")
-def a_million_addresses(tmp_path):
-    path = tmp_path / "million"
-    path.write_text("\n".join(f"{11 + (n >> 20)}.{n >> 12 & 255}.{n >> 4 & 255}.{(n & 15) * 16 + 1}" for n in range(1_000_000)))
-    return path
-
-
-@pytest.mark.alone
-def test_beside_a_million_entries(weir, million):
-    def add(ports):
-        return min(seconds(weir, "rule", "add", f"drop proto udp to any port {port}") for port in ports)
-
-    weir("attach", "near0")
-    few = add(range(1, 6))
-    weir("block", "-f", million, timeout=100)
-    many = add(range(6, 11))
-    print(f"{few:.3f} s without entries, {many:.3f} s beside a million")
-    assert many < max(0.3, 1.5 * few)  # the machine is slow by itself
-
-
-@pytest.mark.alone
-def test_beside_a_million_addresses_of_the_policy(on, policy, million):
-    policy(f'set s {{ file "{million}" }}\n"s" drop from @s', timeout=100)
-    again, add = (min(times) for times in zip(*(
-        (seconds(on, "apply", "--again", "--force"), seconds(on, "rule", "add", f"drop proto udp to any port {port}"))
-        for port in range(1, 7))))
-    print(f"apply --again {again:.3f} s, rule add {add:.3f} s")
-    assert add < 1.5 * again
+# ---- weir block ADDRESS port ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words, rule", [
