@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Collects the keywords from the tables of fields, choices and statements, and adds the rest.
+// Collects the keywords from the tables of fields, choices and statements, and the other ones.
 #include "ctl/policy/keywords.h"
 
 #include <string.h>
