@@ -7,9 +7,11 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/import_host.h"
 #include "ctl/cmd/import_run.h"
+#include "ctl/import/addrlist.h"
 #include "ctl/import/iptables.h"
 
 #define SIZE_MAX_BYTES  (64u << 20)
@@ -23,6 +25,9 @@ struct import_job {
 	uint8_t family; // 4 or 6; 0: the text has it
 	struct text policy;
 	struct import_counts counts;
+	bool lists; // a list file instead of a policy
+	struct addrlist_options list;
+	struct addrlist_counts listed;
 };
 
 static void job_free(struct import_job *job)
@@ -83,17 +88,23 @@ static int list_ruleset(const char *text, size_t len, struct text *ret, struct e
 	return import_run(list, "nftables", "", 0, LONGEST_S, ret, err);
 }
 
+static int import_json(const char *json, size_t len, struct import_job *job, struct err *err)
+{
+	if (job->lists)
+		return import_set(json, len, &job->list, &job->policy, &job->listed, err);
+	return import_nft(json, len, &job->options, &job->policy, &job->counts, err);
+}
+
 static int import_rules(const char *text, size_t len, struct import_job *job, struct err *err)
 {
 	CLEANUP_TEXT struct text json = {0};
 	int code;
 
 	if (is_json(text))
-		return import_nft(text, len, &job->options, &job->policy, &job->counts, err);
+		return import_json(text, len, job, err);
 	if ((code = list_ruleset(text, len, &json, err)))
 		return code;
-	return import_nft(text_get(&json), json.len, &job->options, &job->policy, &job->counts,
-			  err);
+	return import_json(text_get(&json), json.len, job, err);
 }
 
 // ---- iptables -----------------------------------------------------------------------------------
@@ -139,15 +150,66 @@ static int import_save(const char *text, size_t len, struct import_job *job, str
 	return import_rules(text_get(&nft), nft.len, job, err);
 }
 
+// ---- lists --------------------------------------------------------------------------------------
+
+static int read_ipset(const char *text, size_t len, struct import_job *job, struct err *err)
+{
+	return import_ipset(text, len, &job->list, &job->policy, &job->listed, err);
+}
+
+static int read_plain(const char *text, size_t len, struct import_job *job, struct err *err)
+{
+	return import_plain(text, len, &job->list, &job->policy, &job->listed, err);
+}
+
+static int report_list(struct context *ctx, const struct args *args, const struct import_job *job,
+		       struct err *err)
+{
+	const struct addrlist_counts *n = &job->listed;
+	size_t left = n->skipped + n->expiring;
+
+	out_set_u64(ctx->out, "entries", n->entries);
+	out_set_u64(ctx->out, "duplicates", n->duplicates);
+	out_set_u64(ctx->out, "skipped", n->skipped);
+	out_set_u64(ctx->out, "expiring", n->expiring);
+	out_set_string(ctx->out, "list", text_get(&job->policy));
+	if (args_has(args, "strict") && left)
+		return err_refused(err, "%zu %s not in the list", left,
+				   num_plural(left, "line is", "lines are"));
+	out_text(ctx->out, job->policy.at, job->policy.len);
+	return 0;
+}
+
 // ---- the command --------------------------------------------------------------------------------
 
 static const struct {
 	const char *name;
 	int (*import)(const char *text, size_t len, struct import_job *job, struct err *err);
+	const char *options;
+	bool lists;
 } forms[] = {
-	{"nft", import_rules},
-	{"iptables", import_save},
+	{"nft", import_rules, "iface forward strict set", false},
+	{"iptables", import_save, "iface forward strict ipv4 ipv6", false},
+	{"ipset", read_ipset, "strict set", true},
+	{"plain", read_plain, "strict column", true},
 };
+
+static bool has_option(const char *options, const char *name)
+{
+	const char *at = strstr(options, name);
+
+	return at && (at[strlen(name)] == ' ' || !at[strlen(name)]);
+}
+
+static int check_options(const struct args *args, size_t form, struct err *err)
+{
+	static const char *const all[] = {"iface", "forward", "ipv4", "ipv6", "set", "column"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (args_has(args, all[i]) && !has_option(forms[form].options, all[i]))
+			return err_input(err, "'%s' has no option --%s", forms[form].name, all[i]);
+	return 0;
+}
 
 static int find_form(const char *name, size_t *ret, struct err *err)
 {
@@ -155,7 +217,7 @@ static int find_form(const char *name, size_t *ret, struct err *err)
 		if (!strcmp(forms[*ret].name, name))
 			return 0;
 	err_input(err, "unknown form '%s'", name);
-	return err_hint(err, "nft or iptables");
+	return err_hint(err, "nft, iptables, ipset or plain");
 }
 
 static int report(struct context *ctx, const struct args *args, const struct import_job *job,
@@ -199,13 +261,23 @@ static int read_interfaces(const struct args *args, struct import_job *job, stru
 	return 0;
 }
 
-static int read_options(const struct args *args, struct import_job *job, struct err *err)
+static int read_options(const struct args *args, size_t form, struct import_job *job,
+			struct err *err)
 {
+	const char *column = args_value(args, "column");
+	int code = check_options(args, form, err);
 	bool ipv4 = args_has(args, "ipv4"), ipv6 = args_has(args, "ipv6");
 
+	if (code)
+		return code;
 	if (ipv4 && ipv6)
 		return err_input(err, "--ipv4 and --ipv6 exclude each other");
 	job->family = ipv4 ? 4 : ipv6 ? 6 : 0;
+	job->list.source = args->words.at[1];
+	job->list.set = args_value(args, "set");
+	job->lists = forms[form].lists || job->list.set;
+	if (column && num_parse_u32(column, strlen(column), 1, 1000, &job->list.column))
+		return err_input(err, "'%.60s' is not the number of a column", column);
 	job->options.forward = args_has(args, "forward");
 	job->options.source = args->words.at[1];
 	return read_interfaces(args, job, err);
@@ -223,9 +295,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if ((code = find_form(args->words.at[0], &form, err)))
 		return code;
-	if ((code = read_options(args, &job, err)))
+	if ((code = read_options(args, form, &job, err)))
 		return code;
-	if ((code = import_host_read(&host, &job.options, err)))
+	if (!job.lists && (code = import_host_read(&host, &job.options, err)))
 		return code;
 	if ((code = file_read_stream(job.options.source, SIZE_MAX_BYTES, &text, &len, err)))
 		return code;
@@ -236,7 +308,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		err_prefix(err, "%s", job.options.source);
 		return code;
 	}
-	return report(ctx, args, &job, err);
+	return (job.lists ? report_list : report)(ctx, args, &job, err);
 }
 
 static const struct args_option options[] = {
@@ -249,17 +321,21 @@ static const struct args_option options[] = {
 	{.name = "strict", .help = "exit status 3 if a rule has a condition that Weir lacks"},
 	{.name = "ipv4", .help = "the rules of iptables are for IPv4, where the text does not say"},
 	{.name = "ipv6", .help = "the rules of iptables are for IPv6"},
+	{.name = "set", .arg = "NAME", .help = "print this set of nft or ipset as a list file"},
+	{.name = "column", .arg = "N", .help = "column of a plain list that has the addresses"},
 	{0},
 };
 
 const struct command cmd_import = {
 	.name = "import",
-	.usage = "nft|iptables FILE|- [OPTIONS]",
-	.summary = "print a policy for the rules of another firewall",
+	.usage = "nft|iptables|ipset|plain FILE|- [OPTIONS]",
+	.summary = "print a policy or list for the rules or sets of another firewall",
 	.text = "nft: the output of nft -j list ruleset, or a ruleset in words, which nft reads in a\n"
 		"network namespace without a name (root). iptables: the output of iptables-save or\n"
 		"ip6tables-save, translated by iptables-restore-translate. The ruleset has to remain\n"
-		"active: Weir drops nothing that it accepts, and leaves to it what Weir cannot express.",
+		"active: Weir drops nothing that it accepts, and leaves to it what Weir cannot express.\n"
+		"ipset: the output of ipset save. plain: addresses among other columns and comments.\n"
+		"Both, and nft with --set, print a list file for the policy.",
 	.options = options,
 	.run = run,
 };

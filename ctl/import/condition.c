@@ -2,11 +2,13 @@
 // The table of conditions that Weir has. All others are omitted: for a word that is added to the
 // language, add a line. Lengths are not here: the hooks see packets that the kernel has put
 // together, from fragments or by GRO.
-#include "ctl/import/conditions.h"
+#include "ctl/import/condition.h"
 
 #include <string.h>
 
 #include "ctl/base/vec.h"
+#include "ctl/import/condition_ct.h"
+#include "ctl/import/condition_meta.h"
 
 struct known_condition {
 	const char *object, *group, *name; // {"payload": {"protocol": "tcp", "field": "dport"}}
@@ -59,22 +61,6 @@ static const struct known_condition *find_form(const char *object, const struct 
 		    text_same(json_get_string(j, "protocol"), forms[i].group))
 			return &forms[i];
 	return NULL;
-}
-
-void condition_omit(struct matches *ret)
-{
-	struct match *m = vec_add(ret);
-
-	*m = match_any;
-	match_omit(m);
-}
-
-struct values values_one(struct arena *arena, address_number first, address_number last)
-{
-	struct interval *at = arena_zalloc(arena, 1, sizeof(*at));
-
-	*at = (struct interval){first, last};
-	return (struct values){.at = at, .n = 1};
 }
 
 // Values that an operator makes of those on its right side. False: not an operator of numbers.
@@ -200,14 +186,6 @@ static void read_tcp_flags(const struct condition_place *place, const char *op,
 		condition_omit(ret);
 }
 
-bool is_payload(const struct json *j, const char *protocol, const char *field)
-{
-	const struct json *p = json_get(j, "payload");
-
-	return text_same(json_get_string(p, "protocol"), protocol) &&
-	       text_same(json_get_string(p, "field"), field);
-}
-
 // {"&": [LEFT, MASK]}
 static void read_masked(const struct condition_place *place, const struct json *pair,
 			const char *op, const struct json *right, struct matches *ret)
@@ -225,30 +203,7 @@ static void read_masked(const struct condition_place *place, const struct json *
 		vec_last(ret)->families = MATCH_V4;
 }
 
-// ---- all of them --------------------------------------------------------------------------------
-
-#define PAIRS 1024
-
-void matches_meet(struct arena *arena, struct matches *to, const struct matches *with)
-{
-	struct matches met = {0};
-
-	if (with->n && to->n > PAIRS / with->n) { // too many: without these conditions
-		vec_each (to, m)
-			match_omit(m);
-		return;
-	}
-	vec_each (to, a) {
-		vec_each (with, b) {
-			struct match m = match_meet(arena, a, b);
-
-			if (!m.never)
-				vec_push(&met, m);
-		}
-	}
-	vec_free(to);
-	*to = met;
-}
+// ---- conditions ---------------------------------------------------------------------------------
 
 static void read_single(const struct condition_place *place, const struct json *left,
 			const char *op, const struct json *right, struct matches *ret)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Conditions of connection tracking. Weir's `established` matches more packets than the kernel's,
 // and only in the default zone.
+#include "ctl/import/condition_ct.h"
+
 #include <string.h>
 
 #include "ctl/base/vec.h"
-#include "ctl/import/conditions.h"
 
 static void add_types(struct arena *arena, uint8_t family, const uint8_t (*spans)[2], size_t n,
 		      bool loose, struct matches *ret)

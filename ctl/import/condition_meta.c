@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Conditions on the interface, the family and the marks that iptables.c sets.
+#include "ctl/import/condition_meta.h"
+
 #include <string.h>
 
 #include "ctl/base/vec.h"
-#include "ctl/import/conditions.h"
 
 static bool name_matches(const char *pattern, const char *name)
 {

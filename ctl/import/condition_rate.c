@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Limits, meters and sets with a limit, as rates of Weir.
+#include "ctl/import/condition_rate.h"
+
 #include <string.h>
 
 #include "ctl/base/vec.h"
-#include "ctl/import/conditions.h"
 
 struct rate {
 	const struct json *limit;

@@ -2,8 +2,10 @@
 // The output of iptables-save, made fit for iptables-restore-translate.
 #pragma once
 
+#include "ctl/base/err.h"
+#include "ctl/base/text.h"
 #include "ctl/base/vec.h"
-#include "ctl/import/import.h"
+#include "ctl/import/options.h"
 
 struct iptables_marks { // as VEC(struct import_mark)
 	struct import_mark *at;

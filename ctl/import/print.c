@@ -406,7 +406,7 @@ static void print_step(struct policy_printer *p, const struct import_rule *s)
 	text_add(&p->rules, s->log ? " log\n" : "\n");
 }
 
-// ---- all of them --------------------------------------------------------------------------------
+// ---- the policy ---------------------------------------------------------------------------------
 
 static void print_sets(const struct policy_printer *p, struct text *ret)
 {

@@ -5,8 +5,8 @@
 #include "ctl/base/err.h"
 #include "ctl/base/json.h"
 #include "ctl/base/vec.h"
-#include "ctl/import/import.h"
 #include "ctl/import/match.h"
+#include "ctl/import/options.h"
 
 struct nft_chain {
 	const char *family, *table, *name;

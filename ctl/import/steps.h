@@ -2,7 +2,9 @@
 // The rules of the policy that is being made, in order.
 #pragma once
 
-#include "ctl/import/condition.h"
+#include "ctl/base/text.h"
+#include "ctl/import/ruleset.h"
+#include "ctl/import/words.h"
 
 enum step_action {
 	STEP_PASS,

@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ctl/import/condition.h"
+#include "ctl/import/condition_ct.h"
+#include "ctl/import/condition_rate.h"
 #include "ctl/import/translation.h"
 
 #define DEPTH 16 // nested calls, as in the kernel

@@ -15,7 +15,7 @@ struct translation {
 	// Packets that may have returned from a chain that is still being followed: what it drops
 	// afterwards is not certain for them.
 	VEC(struct match) returned;
-	size_t guarded; // the first of them in this base chain
+	size_t guarded; // the first in this base chain
 	// Packets that the ruleset drops and Weir does not: later rates count them.
 	VEC(struct match) left;
 	unsigned depth;

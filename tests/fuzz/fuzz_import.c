@@ -3,6 +3,7 @@
 // printed is valid, and nothing is printed for input that is refused.
 #include <stdio.h>
 
+#include "ctl/import/addrlist.h"
 #include "ctl/import/iptables.h"
 #include "tests/fuzz/environment.h"
 #include "tests/fuzz/fuzz.h"
@@ -56,6 +57,25 @@ static void read_iptables(const char *save, size_t len)
 		iptables_complete(kept.text.at, kept.text.len, &nft, &kept.marks);
 }
 
+static void read_list(const char *text, size_t len, uint8_t choice)
+{
+	const struct addrlist_options options = {
+		.source = "fuzz", .set = choice & 1 ? "s" : NULL, .column = choice >> 1 & 3};
+	CLEANUP_TEXT struct text plain = {0}, again = {0}, ipset = {0}, nft = {0};
+	const struct addrlist_options whole = {.source = "fuzz"};
+	struct addrlist_counts n = {0}, m = {0};
+	struct err err = {0};
+
+	// A list is a list: read again, it has the same entries.
+	if (!import_plain(text, len, &options, &plain, &n, &err)) {
+		fuzz_check(!import_plain(plain.at, plain.len, &whole, &again, &m, &err));
+		fuzz_check(m.entries == n.entries && !m.skipped && !m.duplicates);
+	}
+	fuzz_check(!import_ipset(text, len, &options, &ipset, &n, &err) || !ipset.len);
+	if (options.set)
+		fuzz_check(!import_set(text, len, &options, &nft, &n, &err) || !nft.len);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	CLEANUP_FREE char *text = size ? mem_strndup((const char *)data + 1, size - 1) : NULL;
@@ -64,5 +84,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	read_nft(text, strlen(text), data[0]);
 	read_iptables(text, strlen(text));
+	read_list(text, strlen(text), data[0]);
 	return 0;
 }

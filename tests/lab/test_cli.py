@@ -27,7 +27,7 @@ OPTIONS = {
     "forget": {"policy", "entries", "all", "agent", "dry-run"},
     "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"as", "offline", "again", "unattended"}, "confirm": set(), "rollback": SWITCH,
     "diff": {"revision", "offline"} | NAMES, "show": {"all"}, "history": {"wide"},
-    "import": {"iface", "forward", "strict", "ipv4", "ipv6"},
+    "import": {"iface", "forward", "strict", "ipv4", "ipv6", "set", "column"},
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,

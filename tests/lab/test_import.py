@@ -375,3 +375,23 @@ def test_port_of_a_bridge_is_refused_for_forward():
     for name, message in ("p", "'p' is a port of the bridge 'b'"), ("q", ""):
         done = subprocess.run(["unshare", "-n", "sh", "-c", script, name], input=text, capture_output=True, text=True)
         assert message in done.stderr and done.returncode == bool(message), done
+
+
+def test_lists(tmp_path):
+    """Lists that a policy can use, and options that a form does not have."""
+    for name, words, text in (("plain", ["plain"], "a,192.0.2.1,b\na,192.0.2.1,c\n"),
+                              ("ipset", ["ipset", "--set", "x"], "create x hash:ip\nadd x 192.0.2.1\n"),
+                              ("nft", ["nft", "--set", "x"],
+                               "table ip t { set x { type ipv4_addr; elements = { 192.0.2.1 }; }; }")):
+        done = subprocess.run([BUILD / "weir", "import", *words, "-"], input=text, capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout.splitlines()[1:] == ["192.0.2.1"], done
+        (tmp_path / f"{name}.txt").write_text(done.stdout)
+    policy = tmp_path / "p.weir"
+    policy.write_text('set x { file "plain.txt", file "ipset.txt", file "nft.txt" }\ndrop from @x\n')
+    checked = subprocess.run([BUILD / "weir", "check", "--offline", policy], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+    assert "'plain' has no option --set" in refused(["plain", "--set", "x"], "192.0.2.1\n")
+    assert "'0' is not the number of a column" in refused(["plain", "--column", "0"], "192.0.2.1\n")
+    strict = subprocess.run([BUILD / "weir", "import", "plain", "--strict", "-"], input="192.0.2.1\nx\n",
+                            capture_output=True, text=True)
+    assert strict.returncode == 3 and not strict.stdout
