@@ -10,6 +10,11 @@
 #include "common/tables.h"
 
 /* clang-format off */
+/* Words that few policies have; 1: some rule has it. For other policies nothing remains of their
+ * jumps, so the verifier takes a policy without the word as if the word did not exist. */
+#define WEIR_WORD_MARKERS(X) \
+	X(PORT_LIMITS) /* a limit per source and port */
+
 #define WEIR_MARKERS(X) \
 	/* programs */ \
 	X(TEST) /* 1: a test program, which counts and writes nothing */ \
@@ -23,6 +28,7 @@
 	X(MODES) /* as policy_config.modes */ \
 	X(ANSWERS) /* 1: it has checks through the path */ \
 	X(ESTABLISHED) /* 1: some rule asks connection tracking */ \
+	WEIR_WORD_MARKERS(X) \
 	/* interfaces */ \
 	X(IFCLASS) /* struct policy_ifclass */ \
 	/* the overlay: end of the counters in a shard */ \

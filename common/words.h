@@ -14,9 +14,10 @@
 	X(ACTION_REDIRECT, "redirect")
 
 /* Keys of a rate. */
-#define WORDS_OF_PERS(X)        \
-	X(PER_RULE, "rule")     \
-	X(PER_SOURCE, "source") \
+#define WORDS_OF_PERS(X)                                        \
+	X(PER_RULE, "rule")                                     \
+	X(PER_SOURCE, "source")                                 \
+	X(PER_SOURCE_PORT, "source and port") /* three words */ \
 	X(PER_DESTINATION, "destination")
 
 /* Of later fragments. */

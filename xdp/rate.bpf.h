@@ -108,8 +108,10 @@ static __always_inline struct rate_addr rate_addr6(const __u32 *be)
 	return (struct rate_addr){address_half(be), address_half(be + 2), 6};
 }
 
-/* 64 bits of a keyed hash of its first bits. */
-static __always_inline __u64 rate_hash(const struct rate_addr a, const struct policy_rule *rule)
+/* 64 bits of a keyed hash of its first bits and of the port. The port joins after the first
+ * rounds, where no sender knows which bits of an address it would cancel. */
+static __always_inline __u64 rate_hash(const struct rate_addr a, __u32 port,
+				       const struct policy_rule *rule)
 {
 	__u64 high = a.high, low = 0, h;
 
@@ -123,7 +125,7 @@ static __always_inline __u64 rate_hash(const struct rate_addr a, const struct po
 	}
 	h = (high ^ knobs.seed ^ a.family) * 0x9e3779b97f4a7c15ull;
 	h = (h ^ h >> 32 ^ low) * (knobs.seed | 1);
-	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
+	h = (h ^ h >> 29 ^ port) * 0xbf58476d1ce4e5b9ull;
 	return h ^ h >> 32;
 }
 
@@ -196,12 +198,12 @@ static __always_inline struct policy_bucket_line *bucket_line(const struct polic
 	return table ? bpf_map_lookup_elem(table, &index) : NULL;
 }
 
-/* The same for the bucket of an address. */
-static __always_inline bool bucket_exceeds(struct xdp_md *ctx, const struct rate_addr a,
+/* The same for the bucket of an address and a port; port 0: of the address. */
+static __always_inline bool bucket_exceeds(struct xdp_md *ctx, const struct rate_addr a, __u32 port,
 					   const struct policy_rule *rule, bool charge)
 {
 	__u64 cost = rate_cost(ctx, rule), now = rate_now();
-	__u64 hash = rate_hash(a, rule);
+	__u64 hash = rate_hash(a, port, rule);
 	__u32 tag = hash >> 32 | 1;
 	struct policy_bucket_line *line = bucket_line(rule, hash);
 

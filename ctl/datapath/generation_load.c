@@ -99,6 +99,7 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_MODES, image->config.modes);
 	markers_number(m, MARK_ANSWERS, image->config.answers);
 	markers_number(m, MARK_ESTABLISHED, options->conntrack);
+	markers_number(m, MARK_PORT_LIMITS, image->port_limits);
 	// The maps of the balancer stay so without services.
 	for (enum marker_number n = MARK_SERVICES; n <= MARK_BACKENDS_N; n++)
 		markers_number(m, n, 0);

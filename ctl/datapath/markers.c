@@ -126,7 +126,14 @@ static int replace(const char *program, struct bpf_insn *insn)
 	return refuse(program, name_of(number));
 }
 
-// Over nothing: the verifier removes it.
+#define IS_SYMBOL(symbol) number == MARK_##symbol ||
+
+static bool is_of_word(uint32_t number)
+{
+	return WEIR_WORD_MARKERS(IS_SYMBOL) false;
+}
+
+// Over nothing: the kernel removes it after verification, prune() if it is of a word.
 static int replace_jump(const char *program, struct bpf_insn *insn)
 {
 	uint32_t number = MARKER_JUMP_NUMBER((uint32_t)insn->imm);
@@ -134,10 +141,11 @@ static int replace_jump(const char *program, struct bpf_insn *insn)
 
 	if (!m || m->kind != MARKER_NUMBER)
 		return refuse(program, number < MARKERS ? name_of(number) : "of a jump");
-	*insn = (struct bpf_insn){
-		.code = BPF_JMP | BPF_JA,
-		.off = m->value == MARKER_JUMP_VALUE((uint32_t)insn->imm) ? insn->off : 0,
-	};
+	if (m->value == MARKER_JUMP_VALUE((uint32_t)insn->imm))
+		*insn = (struct bpf_insn){.code = BPF_JMP | BPF_JA, .off = insn->off};
+	else
+		*insn = is_of_word(number) ? PRUNE_NOTHING
+					   : (struct bpf_insn){.code = BPF_JMP | BPF_JA};
 	return 0;
 }
 

@@ -95,6 +95,15 @@ static void mark(struct pruned *p)
 		follow(p, p->waiting[--p->n_waiting]);
 }
 
+static void drop_nothings(struct pruned *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (is_always(&p->insns[i]) && p->insns[i].imm)
+			p->kept[i] = false;
+		i += is_wide(&p->insns[i]);
+	}
+}
+
 // ---- moves --------------------------------------------------------------------------------------
 
 static size_t number(struct pruned *p)
@@ -183,6 +192,7 @@ size_t prune(struct bpf_insn *insns, size_t n, struct prune_records *lines,
 	size_t left;
 
 	mark(&p);
+	drop_nothings(&p);
 	left = number(&p);
 	move_instructions(&p);
 	move_records(&p, lines);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Removes the instructions that nothing leads to: the verifier refuses a program that has some.
+// An instruction that does nothing and does not remain.
+#define PRUNE_NOTHING ((struct bpf_insn){.code = BPF_JMP | BPF_JA, .imm = 1})
+
 #pragma once
 
 #include <stddef.h>
@@ -13,7 +15,9 @@ struct prune_records {
 	size_t n, bytes; // bytes: of a record
 };
 
-// The instructions of a program with all functions that it calls. Lines and functions follow those
-// that remain. Jumps to a jump lead to its end. Returns how many instructions remain.
+// Removes the instructions that nothing leads to, because the verifier refuses a program that has
+// some, and PRUNE_NOTHING. insns: the instructions of a program with all functions that it calls.
+// Lines and functions follow those that remain. Jumps to a jump lead to its end. Returns how many
+// instructions remain.
 size_t prune(struct bpf_insn *insns, size_t n, struct prune_records *lines,
 	     struct prune_records *functions);

@@ -96,10 +96,19 @@ static bool parse_probability(struct parser *p, struct ast_rule *rule, const str
 
 // ---- over, under --------------------------------------------------------------------------------
 
+// "rule" | "source" [ "and" "port" ] | "destination"
 static bool parse_per(struct parser *p, struct ast_limit *limit)
 {
 	limit->has_per = true;
-	return parse_choice(p, &choice_pers, NULL, &limit->per);
+	if (!parse_choice(p, &choice_pers, NULL, &limit->per))
+		return false;
+	if (!parse_accept_word(p, "and"))
+		return true;
+	if (limit->per != PER_SOURCE)
+		return parse_fail(p, p->at[-1].at, "per source and port",
+				  "'and' must follow 'per source'");
+	limit->per = PER_SOURCE_PORT;
+	return parse_accept_word(p, "port") || parse_expected(p, "port", "per source and port");
 }
 
 static bool parse_limit_max(struct parser *p, struct ast_limit *limit)

@@ -39,6 +39,8 @@ struct image {
 	uint32_t n_tables;       // limits per source or destination
 	uint32_t n_bucket_lines; // of these tables together
 	uint32_t n_logs;
+	// Code that only policies with these words have (common/markers.h).
+	bool port_limits; // a limit per source and port
 };
 
 void image_free(struct image *i);

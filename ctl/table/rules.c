@@ -215,12 +215,15 @@ static void fill_about(const struct resolved *r, const struct resolved_rule *fro
 }
 
 // Features that the program needs for all rules.
-static void note_features(const struct policy_rule *rule, struct policy_config *config)
+static void note_features(const struct policy_rule *rule, struct image *i)
 {
+	struct policy_config *config = &i->config;
+
 	config->conditions |= rule->action == ACTION_COUNT ||
 			      rule->flags & (RULE_CONDITIONS | RULE_LOG | RULE_ADD);
 	config->rejects |= rule->action == ACTION_REJECT;
 	config->redirects |= rule->action == ACTION_REDIRECT;
+	i->port_limits |= rule->flags & RULE_LIMIT && rule->per == PER_SOURCE_PORT;
 }
 
 static int fill_rule(struct rules_builder *b, const struct resolved_rule *from,
@@ -233,7 +236,7 @@ static int fill_rule(struct rules_builder *b, const struct resolved_rule *from,
 	fill_modifiers(b, from, to);
 	if (fill_limit(b, from, to) || fill_redirect(b, from, to))
 		return -EINVAL;
-	note_features(to, &b->out->config);
+	note_features(to, b->out);
 	return 0;
 }
 

@@ -407,6 +407,24 @@ def test_over_per_source(pair, apply):
     assert not any(pair.passes(*burst(3, "2001:db8:100::2")))  # the same /64
 
 
+@pytest.mark.parametrize("conditions", ["", "ttl 0-255 "])  # the short way, the general one
+def test_over_per_source_and_port(pair, apply, conditions):
+    apply(f"drop {conditions}proto udp over 1/min burst 2 per source and port")
+    for source in SOURCE4, "198.51.100.2", SOURCE6, "2001:db8:200::1":
+        for port in 9, 10, 265, 65535:
+            assert pair.passes(*burst(3, source, port)) == [True, True, False], (source, port)
+    assert not any(pair.passes(udp(9, "2001:db8:100::2"), udp(10, SOURCE4)))  # the first of the same /64
+
+
+def test_per_source_and_port_beside_other_limits(pair, apply):
+    apply("drop proto udp to port 9 over 1/min burst 3 per source\n"
+          "drop proto udp to port 10 over 1/min burst 3 per destination\n"
+          "drop proto udp to port 11 over 1/min burst 3\n"
+          "drop proto udp over 1/min burst 3 per source and port")
+    for port in 9, 10, 11, 12, 13:
+        assert pair.passes(*burst(4, port=port)) == [True] * 3 + [False], port
+
+
 def test_a_full_table_of_sources_is_counted(pair, apply, weir):
     apply("drop proto udp to port 9 over 1/min per source max 5")
     def pushed_out():

@@ -129,8 +129,10 @@ static bool take_fragment(struct parser *parser, struct draft *draft)
 
 static bool take_per(struct parser *parser, struct draft *draft)
 {
-	if (parse_accept(parser, "source") || parse_accept(parser, "destination") ||
-	    parse_accept(parser, "rule"))
+	if (parse_accept(parser, "source"))
+		return !parse_accept(parser, "and") || parse_accept(parser, "port") ||
+		       parse_fail(parser, draft->line, "per source and what");
+	if (parse_accept(parser, "destination") || parse_accept(parser, "rule"))
 		return true;
 	return parse_fail(parser, draft->line, "per what");
 }

@@ -6,7 +6,7 @@ from fields import (Numbers, make_dscps, make_ethertypes, make_flags, make_on, m
 
 RATES = ("1000000/s", "900k/s", "50M/min", "900M/h", "10gbit/s", "900000mbit/s")
 RATE_ENDS = ("", " burst 900k", " per source", " per rule", " per destination mask 24/56", " max 4096 per source",
-             " burst 1M per source mask 32/64 max 65536")
+             " burst 1M per source mask 32/64 max 65536", " per source and port", " mask 24/56 per source and port burst 2M")
 LOGS = ("log", "log 10/s", "log 5/min snap 64", "log snap 96")
 TTLS = (0, 1, 5, 63, 64, 65, 128, 254, 255)
 IP_LENGTHS = (20, 28, 40, 48, 60, 61, 64, 80, 100, 255, 256, 576, 1280)

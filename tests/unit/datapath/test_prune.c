@@ -89,6 +89,21 @@ static void test_jump_to_jump(void **state)
 		       expected, ARRAY_SIZE(expected));
 }
 
+// A jump leads past it, and the record of a function that begins with it to the next instruction.
+static void test_nothing(void **state)
+{
+	struct bpf_insn program[] = {IF_ZERO(2), CALL(3),       PRUNE_NOTHING, PRUNE_NOTHING,
+				     EXIT,       PRUNE_NOTHING, SET(1),        EXIT};
+	static const struct bpf_insn expected[] = {IF_ZERO(1), CALL(1), EXIT, SET(1), EXIT};
+	struct record functions[] = {{0, 1}, {5, 2}};
+	struct prune_records f = {functions, ARRAY_SIZE(functions), sizeof(*functions)};
+
+	check_programs(program, prune(program, ARRAY_SIZE(program), &(struct prune_records){0}, &f),
+		       expected, ARRAY_SIZE(expected));
+	assert_int_equal(f.n, 2);
+	assert_int_equal(functions[1].index, 3);
+}
+
 static void test_endless(void **state)
 {
 	struct bpf_insn program[] = {IF_ZERO(1), EXIT, ALWAYS(-1)};
@@ -124,6 +139,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_unreachable),
 		cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_jump_to_jump),
+		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_endless),
 		cmocka_unit_test(test_records),
 	};

@@ -135,6 +135,8 @@ static void change_limit(struct loaded *l)
 	CHANGE(l, limit.burst, l->rule.limit.burst + 1);
 	CHANGE(l, limit.per, PER_DESTINATION);
 	CHANGE(l, limit.per, PER_RULE);
+	CHANGE(l, limit.per,
+	       l->rule.limit.per == PER_SOURCE_PORT ? PER_SOURCE : PER_SOURCE_PORT);
 	CHANGE(l, limit.mask4, l->rule.limit.mask4 - 1);
 	CHANGE(l, limit.mask6, l->rule.limit.mask6 - 1);
 	CHANGE(l, limit.max, l->rule.limit.max + 1);
@@ -210,6 +212,7 @@ static const char *const rules[] = {
 	"drop length 100-200 ttl 3-5 dscp 1, 3-10, 46 probability 25%",
 	"drop over 10/s burst 20 per source mask 24/48 max 1000",
 	"drop under 10mbit/s per source",
+	"drop over 10/s per source and port mask 24/48",
 	"pass established",
 };
 
