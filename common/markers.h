@@ -10,10 +10,11 @@
 #include "common/tables.h"
 
 /* clang-format off */
-/* Words that few policies have; 1: some rule has it. For other policies nothing remains of their
+/* Words that few policies have; 1: this one has it. For other policies nothing remains of their
  * jumps, so the verifier takes a policy without the word as if the word did not exist. */
 #define WEIR_WORD_MARKERS(X) \
-	X(PORT_LIMITS) /* a limit per source and port */
+	X(PORT_LIMITS) /* a limit per source and port */ \
+	X(SET_COUNTS) /* a dynamic set that counts */
 
 #define WEIR_MARKERS(X) \
 	/* programs */ \

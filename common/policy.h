@@ -27,7 +27,8 @@ struct policy_set_key {
 };
 
 struct policy_set_value {
-	__u64 until; /* jiffies64, ~0: permanent */
+	__u64 until;   /* jiffies64, ~0: permanent */
+	__u64 packets; /* that a rule has found it for, if the set counts */
 };
 
 /* Which interface of the policy an interface of the instance is: number in the policy + 1, by
@@ -144,5 +145,6 @@ struct policy_config {
 	/* bit: number of the interface in the policy + 1; bit 0: it names none */
 	__u64 default_drop;
 	__u8 set_mask4[POLICY_SETS_MAX], set_mask6[POLICY_SETS_MAX]; /* of dynamic sets */
+	__u8 set_counts[POLICY_SETS_MAX]; /* 1: it counts the packets of each entry */
 	__u8 treatment[256]; /* later fragments of IPv4, by protocol: enum policy_treatment */
 };

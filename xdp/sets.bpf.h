@@ -8,8 +8,10 @@
 #include <bpf/bpf_helpers.h>
 
 #include "common/policy.h"
+#include "xdp/marker.bpf.h"
 #include "xdp/packet.bpf.h"
 #include "xdp/tables.bpf.h"
+#include "xdp/test.bpf.h"
 
 /* The sets outlive the policy, so each is a separate map; an element without a set stays empty. If
  * a set is full, the least recently used address is removed. */
@@ -27,22 +29,47 @@ struct {
 	__array(values, struct set_map);
 } sets SEC(".maps");
 
+/* The first `bits` bits of a word of an address, at most 32. */
+static __always_inline __u32 first_bits(__u32 word, int bits)
+{
+	return bits >= 32 ? word : bits > 0 ? word & bpf_htonl(~0u << ((32 - bits) & 31)) : 0;
+}
+
 static __always_inline void set_key(const struct packet *pkt, __u32 set, bool source,
 				    struct policy_set_key *key)
 {
 	const __u32 *addr = source ? pkt->src : pkt->dst;
-	__u8 len = pkt->family == 4 ? policy.set_mask4[set & (POLICY_SETS_MAX - 1)]
-				    : policy.set_mask6[set & (POLICY_SETS_MAX - 1)];
+	int len;
 
+	set &= POLICY_SETS_MAX - 1;
 	key->family = pkt->family;
-#pragma unroll
-	for (int i = 0; i < 4; i++) {
-		int bits = len - 32 * i;
-
-		key->addr[i] = bits >= 32 ? addr[i]
-			       : bits > 0 ? addr[i] & bpf_htonl(~0u << ((32 - bits) & 31))
-					  : 0;
+	if (pkt->family == 4) {
+		key->addr[0] = first_bits(addr[0], policy.set_mask4[set]);
+		key->addr[1] = key->addr[2] = key->addr[3] = 0;
+		return;
 	}
+	len = policy.set_mask6[set];
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		key->addr[i] = first_bits(addr[i], len - 32 * i);
+}
+
+/* set_contains() of a policy with sets that count. Expired entries do not count, nor test packets. */
+__noinline int counting_set_contains(struct packet *pkt, __u32 set, __u32 source)
+{
+	struct policy_set_key key;
+	struct policy_set_value *value;
+	void *map = bpf_map_lookup_elem(&sets, &set);
+
+	if (!map || !pkt || !pkt->family)
+		return 0;
+	set_key(pkt, set, source, &key);
+	value = bpf_map_lookup_elem(map, &key);
+	if (!value || bpf_jiffies64() >= value->until)
+		return 0;
+	if (!is_test() && policy.set_counts[set & (POLICY_SETS_MAX - 1)])
+		__sync_fetch_and_add(&value->packets, 1);
+	return 1;
 }
 
 /* Global, as set_add: their keys would make the stack of the rules' callers too large (kernel 6.1
@@ -51,8 +78,11 @@ __noinline int set_contains(struct packet *pkt, __u32 set, __u32 source)
 {
 	struct policy_set_key key;
 	struct policy_set_value *value;
-	void *map = bpf_map_lookup_elem(&sets, &set);
+	void *map;
 
+	if (marker_is(MARK_SET_COUNTS, 1))
+		return counting_set_contains(pkt, set, source);
+	map = bpf_map_lookup_elem(&sets, &set);
 	if (!map || !pkt || !pkt->family)
 		return 0;
 	set_key(pkt, set, source, &key);
@@ -63,7 +93,7 @@ __noinline int set_contains(struct packet *pkt, __u32 set, __u32 source)
 /* Adds the address or renews its expiry. */
 __noinline int set_add(struct packet *pkt, __u32 set, __u32 source, __u64 ticks)
 {
-	struct policy_set_value fresh = {.until = ticks ? bpf_jiffies64() + ticks : ~0ull};
+	__u64 until = ticks ? bpf_jiffies64() + ticks : ~0ull;
 	struct policy_set_value *value;
 	struct policy_set_key key;
 	void *map = bpf_map_lookup_elem(&sets, &set);
@@ -72,9 +102,12 @@ __noinline int set_add(struct packet *pkt, __u32 set, __u32 source, __u64 ticks)
 		return 0;
 	set_key(pkt, set, source, &key);
 	value = bpf_map_lookup_elem(map, &key);
-	if (value)
-		value->until = fresh.until;
-	else
+	if (value) {
+		value->until = until;
+	} else {
+		struct policy_set_value fresh = {.until = until};
+
 		bpf_map_update_elem(map, &key, &fresh, BPF_ANY);
+	}
 	return 0;
 }

@@ -208,6 +208,8 @@ static void show_address(struct context *ctx, const struct opened_set *o,
 	else
 		out_cell_as(ctx->out, "left_s", "LEFT", num_format_duration_ms(left_ms, left),
 			    left_ms / 1000);
+	if (o->set->count)
+		out_cell_u64(ctx->out, "packets", "PACKETS", address->packets);
 }
 
 int sets_show(struct context *ctx, const char *name, struct err *err)

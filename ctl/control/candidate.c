@@ -262,6 +262,7 @@ void candidate_about(const struct candidate *c, struct generation_about *ret)
 		to->mask4 = from->mask4;
 		to->mask6 = from->mask6;
 		to->expire_ms = from->expire_ms;
+		to->count = from->count;
 	}
 }
 

@@ -12,6 +12,7 @@ struct generation_about_set { // a dynamic set, in the order of the set numbers
 	char name[32];
 	uint32_t max;
 	uint8_t mask4, mask6;
+	bool count;          // the packets of each entry
 	uint64_t expire_ms;  // 0: never
 	uint32_t generation; // that the set belongs to; set by generation_read_about()
 };

@@ -86,6 +86,14 @@ static void mark_tables(struct markers *m, const struct tables *t)
 	}
 }
 
+static bool has_counts(const struct policy_config *config)
+{
+	for (size_t s = 0; s < POLICY_SETS_MAX; s++)
+		if (config->set_counts[s])
+			return true;
+	return false;
+}
+
 static void mark(struct markers *m, const struct image *image,
 		 const struct generation_options *options)
 {
@@ -100,6 +108,7 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_ANSWERS, image->config.answers);
 	markers_number(m, MARK_ESTABLISHED, options->conntrack);
 	markers_number(m, MARK_PORT_LIMITS, image->port_limits);
+	markers_number(m, MARK_SET_COUNTS, has_counts(&image->config));
 	// The maps of the balancer stay so without services.
 	for (enum marker_number n = MARK_SERVICES; n <= MARK_BACKENDS_N; n++)
 		markers_number(m, n, 0);

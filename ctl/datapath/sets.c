@@ -139,7 +139,7 @@ static struct set_address address_of(const struct generation_about_set *set,
 				     const struct policy_set_key *key,
 				     const struct policy_set_value *value)
 {
-	struct set_address address = {.until = value->until};
+	struct set_address address = {.until = value->until, .packets = value->packets};
 
 	address.prefix.addr.family = (uint8_t)key->family;
 	memcpy(address.prefix.addr.bytes, key->addr, key->family == 4 ? 4 : 16);
@@ -224,10 +224,18 @@ int sets_fill(const struct instance *i, const struct generation_about_set *set, 
 	return 0;
 }
 
+// The packets of an entry so far. Packets that arrive before it is written again are lost.
+static uint64_t counted(int fd, const struct policy_set_key *key,
+			const struct generation_about_set *set)
+{
+	struct policy_set_value value;
+
+	return set->count && !bpf_map_lookup_elem(fd, key, &value) ? value.packets : 0;
+}
+
 int sets_add(const struct instance *i, const struct generation_about_set *set,
 	     const struct addr *addrs, size_t n, uint64_t until, struct err *err)
 {
-	struct policy_set_value value = {.until = until};
 	CLEANUP_FD int fd = -1;
 	int code = open_set(i, set, &fd, err);
 
@@ -235,6 +243,7 @@ int sets_add(const struct instance *i, const struct generation_about_set *set,
 		return code;
 	for (size_t a = 0; a < n; a++) {
 		struct policy_set_key key = key_of(set, &addrs[a]);
+		struct policy_set_value value = {.until = until, .packets = counted(fd, &key, set)};
 
 		if (bpf_map_update_elem(fd, &key, &value, BPF_ANY))
 			return err_system(err, errno, "cannot write the set '@%s'", set->name);

@@ -14,6 +14,7 @@
 struct set_address {
 	struct prefix prefix; // of the set's mask
 	uint64_t until;       // jiffies64, UINT64_MAX: permanent; may have expired
+	uint64_t packets;     // 0 if the set does not count
 };
 struct set_addresses {
 	struct set_address *at;

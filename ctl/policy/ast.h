@@ -248,7 +248,7 @@ struct ast_set {
 	uint32_t line;
 	const char *name;
 	bool broken; // an error was found in it
-	bool dynamic, has_max, has_expire, has_mask;
+	bool dynamic, has_max, has_expire, has_mask, count;
 	uint32_t max;
 	uint64_t expire_ms;
 	uint8_t mask4, mask6;

@@ -93,7 +93,7 @@ static bool parse_dynamic_max(struct parser *p, struct ast_set *set)
 
 static bool parse_dynamic(struct parser *p, struct ast_set *set)
 {
-	struct diag_at max = {0}, expire = {0}, mask = {0};
+	struct diag_at max = {0}, expire = {0}, mask = {0}, count = {0};
 	bool ok = true;
 
 	set->dynamic = true;
@@ -108,9 +108,12 @@ static bool parse_dynamic(struct parser *p, struct ast_set *set)
 		else if (parse_accept_word(p, "mask"))
 			ok = parse_once(p, &mask, t, "set") &&
 			     parse_mask(p, &set->mask4, &set->mask6);
+		else if (parse_accept_word(p, "count"))
+			ok = parse_once(p, &count, t, "set");
 		else
-			return parse_expected(p, "max, expire or mask", NULL);
+			return parse_expected(p, "max, expire, mask or count", NULL);
 	}
+	set->count = count.file;
 	set->has_expire = expire.file;
 	set->has_mask = mask.file;
 	return ok;

@@ -172,6 +172,7 @@ static void add_dynamic(struct resolver *r, const struct ast_set *set)
 		.expire_ms = set->expire_ms,
 		.mask4 = set->has_mask ? set->mask4 : 32,
 		.mask6 = set->has_mask ? set->mask6 : 128,
+		.count = set->count,
 	};
 }
 

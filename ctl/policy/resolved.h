@@ -79,6 +79,7 @@ struct resolved_dynamic {
 	uint32_t max;
 	uint64_t expire_ms; // 0: never
 	uint8_t mask4, mask6;
+	bool count; // packets of each entry
 };
 
 // ---- fields of a rule ---------------------------------------------------------------------------

@@ -75,6 +75,7 @@ static void fill_config(const struct resolved *r, struct policy_config *config)
 	for (size_t i = 0; i < r->n_dynamics; i++) {
 		config->set_mask4[i] = r->dynamics[i].mask4;
 		config->set_mask6[i] = r->dynamics[i].mask6;
+		config->set_counts[i] = r->dynamics[i].count;
 	}
 	fill_fragments(r, config);
 }

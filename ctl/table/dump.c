@@ -40,8 +40,8 @@ static void dump_config(const struct image *i, FILE *f)
 	dump_treatment(c, f);
 	for (int set = 0; set < POLICY_SETS_MAX; set++)
 		if (c->set_mask4[set] || c->set_mask6[set])
-			fprintf(f, "dynamic %d mask %u/%u\n", set, c->set_mask4[set],
-				c->set_mask6[set]);
+			fprintf(f, "dynamic %d mask %u/%u%s\n", set, c->set_mask4[set],
+				c->set_mask6[set], c->set_counts[set] ? " count" : "");
 }
 
 // ---- rules --------------------------------------------------------------------------------------

@@ -103,8 +103,9 @@ static void print_sets(struct print *p)
 		const struct resolved_dynamic *s = &p->r->dynamics[i];
 
 		put_line(p, s->place, " = ");
-		fprintf(p->f, "set %s dynamic max %" PRIu32 " expire %" PRIu64 "ms mask %u/%u\n",
-			s->name, s->max, s->expire_ms, s->mask4, s->mask6);
+		fprintf(p->f, "set %s dynamic max %" PRIu32 " expire %" PRIu64 "ms mask %u/%u%s\n",
+			s->name, s->max, s->expire_ms, s->mask4, s->mask6,
+			s->count ? " count" : "");
 	}
 }
 

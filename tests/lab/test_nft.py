@@ -2,6 +2,8 @@
 """Random rules with a word that nft has, too: both must pass the same frames. WEIR_NFT_RULES=200 for more rules."""
 
 import contextlib
+import ipaddress
+import json
 import os
 import random
 import struct
@@ -138,3 +140,40 @@ def test_per_source_and_port(pair, apply, nft, seed):
     differences, passed = compare(pair, nft, draw)
     assert not differences, (rule, rules, differences[:3])
     assert 0 < passed
+
+
+# ---- packets of each entry of a set -----------------------------------------------------------------------
+
+
+def text_of(address):
+    return str(ipaddress.ip_address(address))
+
+
+def packets_in_nft(nft, name):
+    listed = json.loads(nft.pair.near(["nft", "-j", "list", "set", "netdev", "words", name]).stdout)
+    elements = next(item["set"] for item in listed["nftables"] if "set" in item).get("elem", [])
+    return {e["elem"]["val"]: e["elem"]["counter"]["packets"] for e in elements}
+
+
+@pytest.mark.parametrize("seed", range(RULES))
+def test_packets_of_entries(pair, weir, apply, nft, seed):
+    draw = random.Random(seed)
+    name, protos = f"s{seed}", draw.sample(sorted(PROTOS), draw.randrange(0, 3))
+    ports = draw.sample(PORTS, draw.randrange(1, 4)) if draw.random() < 0.5 else []
+    apply(" ".join([f"set {name} dynamic count\n drop from @{name}",
+                    *([f"proto {', '.join(protos)}"] if protos else []),
+                    *([f"to any port {', '.join(map(str, ports))}"] if ports else []),
+                    *(["ttl 0-255"] if draw.random() < 0.4 else [])]))
+    members = [[text_of(a) for a in draw.sample(all_of, draw.randrange(1, 3))] for all_of in (SOURCES4, SOURCES6)]
+    weir("block", "--set", name, *members[0], *members[1])
+    sets = [f"set s{n} {{ type {kind}; counter; elements = {{ {', '.join(these)} }} }}"
+            for n, kind, these in ((4, "ipv4_addr", members[0]), (6, "ipv6_addr", members[1]))]
+    only = f"meta l4proto {{ {', '.join(str(PROTOS[p]) for p in protos or PROTOS)} }}" if protos or ports else ""
+    port = f"th dport {{ {', '.join(map(str, ports))} }}" if ports else ""
+    whole = {4: "ip frag-off & 0x1fff == 0", 6: "exthdr frag missing"} if ports else {4: "", 6: ""}
+    nft.rules(sets, [f"meta protocol ip {whole[4]} {only} {port} ip saddr @s4 drop",
+                     f"meta protocol ip6 {whole[6]} {only} {port} ip6 saddr @s6 drop"])
+    differences, _ = compare(pair, nft, draw)
+    counted = {a["address"]: a["packets"] for a in weir.json("list", "--set", name)["addresses"]}
+    assert not differences, differences[:3]
+    assert counted == {**packets_in_nft(nft, "s4"), **packets_in_nft(nft, "s6")}

@@ -490,6 +490,51 @@ def test_a_dynamic_set_holds_what_it_says(pair, apply, weir):
         "status", "--limits", status=2)["limits"]
 
 
+def set_packets(weir, name):
+    return {a["address"]: a.get("packets") for a in weir.json("list", "--set", name)["addresses"]}
+
+
+def test_a_set_counts_the_packets_of_each_entry(pair, apply, weir):
+    text = """set ban dynamic count
+        set plain dynamic
+        drop proto udp to port 9 from @ban
+        count proto udp to port 10 from @ban
+        count from @plain
+        count proto udp to port 11 add source @ban"""
+    apply(text)
+    weir("block", "--set", "ban", SOURCE4, SOURCE6, "--for", "1h")
+    weir("block", "--set", "plain", SOURCE4)
+    assert set_packets(weir, "ban") == {SOURCE4: 0, SOURCE6: 0}
+    assert not any(pair.passes(*burst(3))) and all(pair.passes(*burst(2, port=10), *burst(4, port=12)))
+    assert not any(pair.passes(udp(9, SOURCE6)))
+    assert all(pair.passes(udp(11, "198.51.100.77")))
+    weir("explain", "udp", "from", SOURCE4, "port", "7", "to", "10.77.0.1", "port", "9")  # a test packet
+    expected = {SOURCE4: 5, SOURCE6: 1, "198.51.100.77": 0}
+    assert set_packets(weir, "ban") == expected and set_packets(weir, "plain") == {SOURCE4: None}
+    weir("block", "--set", "ban", SOURCE4, "--for", "2h")
+    pair.passes(udp(11, SOURCE6))  # renewed by a rule
+    apply(text + "\n count proto udp to port 99")
+    assert set_packets(weir, "ban") == expected
+    assert "PACKETS" in weir("list", "--set", "ban").stdout
+    assert "PACKETS" not in weir("list", "--set", "plain").stdout
+    weir("unblock", "--set", "ban", SOURCE4)
+    weir("block", "--set", "ban", SOURCE4)
+    assert set_packets(weir, "ban")[SOURCE4] == 0
+
+
+def test_quick_rules_have_these_words(pair, apply, weir):
+    apply("set quick dynamic count\ndefault pass")
+    weir("rule", "add", "drop proto udp over 1/min burst 2 per source and port")
+    weir("rule", "add", "--first", "drop proto udp to any port 10 from @quick")
+    weir("block", "--set", "quick", SOURCE4)
+    assert not any(pair.passes(*burst(3, port=10))) and set_packets(weir, "quick") == {SOURCE4: 3}
+    for port in 9, 11:
+        assert pair.passes(*burst(3, port=port)) == [True, True, False]
+    assert "per source and port" in weir("rule", "list").stdout
+    for rule in weir.json("rule", "list")["rules"]:
+        weir("rule", "delete", str(rule["id"]))
+
+
 def test_a_dynamic_set_goes_with_the_policy_that_names_it(apply, weir):
     apply("set gone dynamic\ndrop from @gone")
     assert list(weir.bpffs.glob("gen/*/dynamic/gone"))

@@ -247,6 +247,8 @@ static bool parse_dynamic(struct parser *parser, struct set *set)
 			done = parse_time(parser);
 		else if (parse_accept(parser, "mask"))
 			done = parse_mask(parser, set->mask_len);
+		else if (parse_accept(parser, "count"))
+			done = true;
 		else
 			done = parse_fail(parser, token->line, "'%s' in a set", token->text);
 		if (!done)

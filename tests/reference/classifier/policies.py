@@ -18,7 +18,8 @@ FEATURES = ("add", "always", "conditions", "count", "default-on", "define", "dyn
 # Features that the short program leaves to the general one. `uncommon`: most options, extension headers and fragments.
 HANDED_ON = frozenset(("add", "always", "conditions", "count", "dynamic", "established", "log", "over",
                        "probability", "redirect", "reject", "uncommon"))
-DYNAMIC_ENDS = ("", " max 4096", " max 64k expire 10m", " mask 24/64 expire 1h")
+DYNAMIC_ENDS = ("", " max 4096", " max 64k expire 10m", " mask 24/64 expire 1h", " count",
+                " count max 4096")
 LINE_ENDS = ("\n", "\n\n", '\t# a comment, "quoted\n', " ; ", "\r\n")
 
 

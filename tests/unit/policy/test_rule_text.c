@@ -135,8 +135,7 @@ static void change_limit(struct loaded *l)
 	CHANGE(l, limit.burst, l->rule.limit.burst + 1);
 	CHANGE(l, limit.per, PER_DESTINATION);
 	CHANGE(l, limit.per, PER_RULE);
-	CHANGE(l, limit.per,
-	       l->rule.limit.per == PER_SOURCE_PORT ? PER_SOURCE : PER_SOURCE_PORT);
+	CHANGE(l, limit.per, l->rule.limit.per == PER_SOURCE_PORT ? PER_SOURCE : PER_SOURCE_PORT);
 	CHANGE(l, limit.mask4, l->rule.limit.mask4 - 1);
 	CHANGE(l, limit.mask6, l->rule.limit.mask6 - 1);
 	CHANGE(l, limit.max, l->rule.limit.max + 1);
