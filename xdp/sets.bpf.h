@@ -54,7 +54,8 @@ static __always_inline void set_key(const struct packet *pkt, __u32 set, bool so
 		key->addr[i] = first_bits(addr[i], len - 32 * i);
 }
 
-/* set_contains() of a policy with sets that count. Expired entries do not count, nor test packets. */
+/* set_contains() of a policy with sets that count. Neither expired entries nor test packets
+ * count. */
 __noinline int counting_set_contains(struct packet *pkt, __u32 set, __u32 source)
 {
 	struct policy_set_key key;
