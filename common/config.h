@@ -6,6 +6,7 @@
 #include <linux/types.h>
 
 #include "common/limits.h"
+#include "common/overlay.h"
 
 /* Bits of knobs.overlay: which look-ups can find something at all. */
 #define OVERLAY_HOSTS4_FROM (1u << 0)
@@ -15,6 +16,10 @@
 /* One bit for each family and kind of prefixes: OVERLAY_NETS4 << kind, OVERLAY_NETS6 << kind. */
 #define OVERLAY_NETS4 (1u << 8)
 #define OVERLAY_NETS6 (1u << 16)
+/* One bit for each kind of outgoing calls, of both families. */
+#define OVERLAY_OUT_LOG2  24
+#define OVERLAY_OUT(kind) (1u << (OVERLAY_OUT_LOG2 + (kind)-OVERLAY_PACKET_KINDS))
+_Static_assert(OVERLAY_KINDS - OVERLAY_PACKET_KINDS <= 8, "a bit for each");
 
 /* ifindex -> interface number: one access. User space picks a multiplier under which no two
  * interfaces have the same bucket, and has two tables, so that it can fill one while packets read
@@ -63,7 +68,7 @@ struct knobs {
 	__u64 settled;
 	__u32 moving;                    /* 1: entries are being moved */
 	__u32 near_stale;                /* prefixes removed since overlay_near was built */
-	__u32 entries[4][4];             /* entries of the overlay, by table, then by kind */
+	__u32 entries[6][OVERLAY_KINDS]; /* entries of the overlay, by table, then by kind */
 	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
 	__u64 station[WEIR_IFACES]; /* MAC | STATION_KNOWN by interface number; 0: any is ours */
 	/* IPv4 and IPv6: index of a device that forwards, for frames that come in on one that does
@@ -82,7 +87,8 @@ struct knobs {
 	/* Number for frames that arrive on another device: new or excess members of the bond, or
 	 * the only interface, moved into a namespace where it has another index. 0: none. */
 	__u64 iface_rest;
+	__u64 watch_out; /* events of refused calls are wanted until then */
 };
-_Static_assert(sizeof(struct knobs) ==
-		       184 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_BUCKETS + 8 * WEIR_MEMBERS,
+_Static_assert(sizeof(struct knobs) == 128 + 24 * OVERLAY_KINDS + 24 * WEIR_IFACES +
+					       16 * WEIR_IFACE_BUCKETS + 8 * WEIR_MEMBERS,
 	       "layout");

@@ -21,3 +21,18 @@ struct event {
 	__u8 packet[WEIR_SNAP_MAX];
 };
 _Static_assert(sizeof(struct event) == 32 + WEIR_SNAP_MAX, "layout");
+
+/* A refused call; it is known by its size. */
+struct event_out {
+	__u64 time_ns;
+	__u64 netns_cookie;
+	__u32 pid;
+	__u32 uid;
+	__u8 addr[16]; /* IPv4 in the first four bytes */
+	__u16 port;
+	__u8 family; /* 4 or 6 */
+	__u8 proto;
+	__u32 kind; /* enum overlay_kind */
+	char command[16];
+};
+_Static_assert(sizeof(struct event_out) == 64, "layout");

@@ -28,6 +28,17 @@ enum overlay_kind {
 	OVERLAY_ALLOW_FROM,
 	OVERLAY_BLOCK_TO,
 	OVERLAY_ALLOW_TO,
+	OVERLAY_PACKET_KINDS, /* the others concern calls of this host's processes */
+	/* connect() and sendmsg() to the address (xdp/outgoing.bpf.c). A block ends the call with
+	 * EPERM, ECONNREFUSED or EHOSTUNREACH, in the network namespace of the instance, or in
+	 * all. */
+	OVERLAY_ALLOW_OUT = OVERLAY_PACKET_KINDS,
+	OVERLAY_BLOCK_OUT,
+	OVERLAY_BLOCK_OUT_REFUSED,
+	OVERLAY_BLOCK_OUT_UNREACHABLE,
+	OVERLAY_BLOCK_OUT_ALL,
+	OVERLAY_BLOCK_OUT_ALL_REFUSED,
+	OVERLAY_BLOCK_OUT_ALL_UNREACHABLE,
 	OVERLAY_KINDS,
 };
 
@@ -205,6 +216,17 @@ _Static_assert(sizeof(struct overlay_net6_key) == 28, "layout");
 
 #define OVERLAY_NET_KIND_BITS 32
 
+/* Outgoing calls have tables of the same form, out4 and out6, for prefixes and hosts. */
+static inline bool overlay_is_out(__u32 kind)
+{
+	return kind >= OVERLAY_PACKET_KINDS;
+}
+
+static inline bool overlay_is_allow(__u32 kind)
+{
+	return kind == OVERLAY_ALLOW_FROM || kind == OVERLAY_ALLOW_TO || kind == OVERLAY_ALLOW_OUT;
+}
+
 /* A longest-prefix look-up finds one entry only, and an entry that has expired or waits for its
  * epoch would hide a wider active one. So `now` and `next` hold the latest expiry of the entry and
  * of every wider prefix of its kind; `own_*` belongs only to the entry itself. `next` applies from
@@ -222,6 +244,11 @@ struct overlay_net {
 };
 _Static_assert(sizeof(struct overlay_net) == 72, "layout");
 
+static inline __u64 overlay_net_until(const struct overlay_net *n, __u64 epoch)
+{
+	return n->epoch && n->epoch <= epoch ? n->next : n->now;
+}
+
 /* Which addresses have a prefix near them, by direction: one bit for the first 16 bits of an IPv4
  * address, and for a hash of the first 32 bits of an IPv6 address. Only these are looked up. A bit
  * may be set without a prefix. */
@@ -232,7 +259,7 @@ struct overlay_near {
 	/* Only commands use these: how many prefixes there are of a family, kind and length. */
 	__u32 lengths[2][OVERLAY_KINDS][129];
 };
-_Static_assert(sizeof(struct overlay_near) == 32768 + 4128, "layout");
+_Static_assert(sizeof(struct overlay_near) == 32768 + 2 * 4 * 129 * OVERLAY_KINDS, "layout");
 
 static inline __u32 overlay_near6(__u32 first)
 {

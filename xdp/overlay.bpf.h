@@ -130,15 +130,13 @@ static __always_inline bool net_decides(const struct overlay_addr *a, int family
 					int kind, __u64 epoch, struct overlay_found *found)
 {
 	struct overlay_net *net;
-	__u64 until;
 
 	if (!(want & (family == 4 ? OVERLAY_NETS4 : OVERLAY_NETS6) << kind))
 		return false;
 	net = net_around(a, family, kind);
 	if (!net)
 		return false;
-	until = net->epoch && net->epoch <= epoch ? net->next : net->now;
-	if (bpf_jiffies64() >= until)
+	if (bpf_jiffies64() >= overlay_net_until(net, epoch))
 		return false;
 	*found = (struct overlay_found){.net = net};
 	return true;

@@ -20,6 +20,20 @@ static int first_error(const struct batch *b, struct err *err)
 	return err->code ? -err->code : -EINVAL;
 }
 
+// A block of outgoing connections is no firewall against root; the operator learns its limits.
+static void tell_limits(const struct entry_change *c)
+{
+	if (c->removes || c->intent.allow || !(c->intent.kinds & kinds_out(false)))
+		return;
+	log_notice("not blocked: raw sockets (also of ping), sockets of the kernel, forwarded "
+		   "packets, and connections that are open already%s",
+		   c->intent.kinds & kinds_of(false, true, false) ? ", except by their answers"
+								  : "");
+	if (!c->whole)
+		log_warning("only processes of this container are covered: the root of cgroup 2 is "
+			    "not visible here");
+}
+
 // ret_open: set if interfaces of the instance do not run Weir.
 static void report_addition(struct context *ctx, const struct batch *b, struct err *ret_open)
 {
@@ -33,6 +47,8 @@ static void report_addition(struct context *ctx, const struct batch *b, struct e
 	out_set_string(ctx->out, "instance", ctx->instance);
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s", text_get(&text));
+	if (!ctx->quiet && !line->dry_run)
+		tell_limits(&line->change);
 }
 
 static int report_removal(struct context *ctx, const struct batch *b, struct err *err)
@@ -100,9 +116,10 @@ static int add(struct context *ctx, struct batch *b, const struct args *args, st
 static int run_rule(struct context *ctx, const struct args *args, const struct line_verb *verb,
 		    const char *rule, struct err *err)
 {
-	static const char *const others[] = {"file", "wide", "mask",       "both",    "group",
-					     "sync", "url",  "set",        "all",     "iface",
-					     "mode", "live", "keep-going", "volatile"};
+	static const char *const others[] = {
+		"file", "wide", "mask",       "both",    "group",    "sync",  "url",
+		"set",  "all",  "iface",      "out",     "out-only", "errno", "all-namespaces",
+		"mode", "live", "keep-going", "volatile"};
 
 	for (size_t n = 0; n < ARRAY_SIZE(others); n++) {
 		if (!args_knows(args, others[n]) || !args_has(args, others[n]))
@@ -170,6 +187,9 @@ static const struct args_option options[] = {
 	OPTION_WIDE,
 	OPTION_MASK,
 	OPTION_DIRECTION,
+	OPTION_OUT,
+	{.name = "errno", .arg = "ERROR", .help = "for --out: the call is denied (default), refused or unreachable"},
+	{.name = "all-namespaces", .help = "for --out: of all network namespaces, containers too"},
 	{.name = "for", .arg = "TIME", .help = "expire after TIME: 30s, 10m, 2h, 7d (default: permanent)"},
 	{.name = "note", .arg = "TEXT", .help = "reason, shown by weir list"},
 	OPTION_ORIGIN,
@@ -231,7 +251,8 @@ static const struct args_option removal_options[] = {
 	OPTION_WIDE,
 	OPTION_MASK,
 	{.name = "to", .help = "only entries that match the destination"},
-	{.name = "both", .help = "entries of both directions (default)"},
+	{.name = "both", .help = "only entries that match the source or the destination"},
+	OPTION_OUT,
 	OPTION_ORIGIN,
 	{.name = "set", .arg = "NAME", .help = "remove the addresses from the dynamic set NAME instead"},
 	{.name = "sync", .arg = "NAME", .help = "entries of the list NAME; without WHAT the whole list"},

@@ -24,6 +24,7 @@
 #include "ctl/datapath/decap.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/maps.h"
+#include "ctl/datapath/outgoing.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/sharing.h"
 #include "ctl/net/driver.h"
@@ -329,6 +330,21 @@ static void check_agent(struct doctor *d)
 		find(d, FINE, "agent", "", agent.runs ? "runs" : "none runs, and none is missed");
 }
 
+static void check_outgoing(struct doctor *d)
+{
+	size_t n;
+
+	if (!d->instance || !outgoing_wanted(d->instance))
+		return;
+	n = outgoing_attached(d->instance);
+	if (n < OUTGOING_HOOKS)
+		find(d, PROBLEM, "outgoing", "repeat a weir block --out",
+		     "%zu of %d programs are attached: outgoing connections are not blocked", n,
+		     OUTGOING_HOOKS);
+	else
+		find(d, FINE, "outgoing", "", "all programs for outgoing connections are attached");
+}
+
 static void check_state(struct doctor *d)
 {
 	char text[256];
@@ -578,6 +594,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	check_instance(&d);
 	check_services(&d);
 	check_agent(&d);
+	check_outgoing(&d);
 	check_state(&d);
 	check_sharing(&d);
 	code = check_links(&d, args, err);

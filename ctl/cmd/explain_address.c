@@ -24,6 +24,7 @@ struct address_view {
 	struct explain *e;
 	struct prefix target;
 	struct address_side from, to;
+	const struct reference *out;   // decides about connections to the address; NULL: none
 	bool allowed, blocked, always; // an overlay entry or an always rule contains the address
 	bool *shown;                   // by set: printed with a rule
 };
@@ -31,11 +32,6 @@ struct address_view {
 static bool is_to(uint8_t kind)
 {
 	return kind == OVERLAY_BLOCK_TO || kind == OVERLAY_ALLOW_TO;
-}
-
-static bool is_allow(uint8_t kind)
-{
-	return kind == OVERLAY_ALLOW_FROM || kind == OVERLAY_ALLOW_TO;
 }
 
 // ---- the verdict --------------------------------------------------------------------------------
@@ -101,7 +97,7 @@ static const char *verdict_of(const struct address_view *v, const struct address
 	const struct resolved *r = v->e->c->resolved;
 
 	if (s->overlay)
-		return is_allow(s->overlay->kind) ? "pass" : "drop";
+		return overlay_is_allow(s->overlay->kind) ? "pass" : "drop";
 	if (!v->e->recorded)
 		return NULL;
 	if (s->rule < r->n_rules)
@@ -174,6 +170,28 @@ static void show_side(const struct address_view *v, const struct address_side *s
 		 participle(verdict), out_plain(o), text_get(&why));
 }
 
+// Connections to the address, if any entry is about them: allow beats block, and the kinds are
+// looked up in their order.
+static void show_out(struct address_view *v)
+{
+	struct out *o = v->ctx->out;
+	CLEANUP_TEXT struct text why = {0};
+	addr_text target;
+	bool allow;
+
+	for (uint8_t kind = OVERLAY_PACKET_KINDS; !v->out && kind < OVERLAY_KINDS; kind++)
+		v->out = explain_overlay(v->e, &v->target, kind);
+	allow = v->out && overlay_is_allow(v->out->kind);
+	out_set_string(o, "out", !v->out ? NULL : allow ? "pass" : "refuse");
+	if (!v->out)
+		return;
+	explain_show_record(&why, v->e->store, v->out);
+	out_line(o, "%soutgoing connections to %s are %s%s%s%s: %s", out_bold(o),
+		 prefix_format(&v->target, target), out_plain(o),
+		 color_of(o, allow ? "pass" : "drop"), allow ? "permitted" : "refused",
+		 out_plain(o), text_get(&why));
+}
+
 // Lists the interfaces of the instance to which the policy applies, or to which only entries apply.
 // Where our program is not on the device, neither does.
 static size_t add_where(const struct address_view *v, const char *key, enum reach_what what,
@@ -217,11 +235,11 @@ static void show_record(void *ctx, const struct reference *record)
 	struct address_view *v = ctx;
 	struct out *o = v->ctx->out;
 	const struct address_side *side = is_to(record->kind) ? &v->to : &v->from;
-	bool decides = record == side->overlay;
+	bool out = overlay_is_out(record->kind), decides = record == (out ? v->out : side->overlay);
 	CLEANUP_TEXT struct text line = {0};
 
-	v->allowed |= is_allow(record->kind);
-	v->blocked |= !is_allow(record->kind);
+	v->allowed |= !out && overlay_is_allow(record->kind);
+	v->blocked |= !out && !overlay_is_allow(record->kind);
 	out_object(o, NULL);
 	explain_set_record(o, v->e->store, record);
 	out_set_bool(o, "decides", decides);
@@ -363,6 +381,7 @@ static void show(struct address_view *v)
 	v->shown = mem_zalloc(v->e->c->resolved->n_addresses, sizeof(*v->shown));
 	show_side(v, &v->from);
 	show_side(v, &v->to);
+	show_out(v);
 	show_where(v);
 	out_array(o, "entries");
 	if (v->e->store)

@@ -117,14 +117,37 @@ static int collect(const struct context *ctx, const struct batch_line *line, boo
 	return code;
 }
 
+// XDP sees nothing of the loopback device, but outgoing connections may use it.
+static int check_loopback(const struct entry_change *c, const struct prefix *p, const char *what,
+			  struct err *err)
+{
+	static const struct prefix loopbacks[] = {
+		{.addr = {.family = 4, .bytes = {127}}, .len = 8},
+		{.addr = {.family = 6, .bytes = {[15] = 1}}, .len = 128},
+	};
+
+	if (c->force || !(c->intent.kinds & kinds_out(false)))
+		return 0;
+	for (size_t n = 0; n < ARRAY_SIZE(loopbacks); n++) {
+		if (!prefix_overlaps(&loopbacks[n], p))
+			continue;
+		err_refused(err, "blocking connections to %s would cut off this host from itself",
+			    what);
+		err_hint(err, "--force blocks them anyway");
+		return -EPERM;
+	}
+	return 0;
+}
+
 static int check_prefix(const struct entry_change *c, const struct guard *guard,
 			const struct prefix *p, const char *what, struct err *err)
 {
 	const struct guarded *hit = guard_find(guard, p, GUARD_WARN);
 	addr_text where;
+	int code = check_loopback(c, p, what, err);
 
-	if (!hit)
-		return 0;
+	if (code || !hit)
+		return code;
 	addr_format(&hit->addr, where);
 	if (hit->level == GUARD_REFUSE && !c->force) {
 		err_refused(err, "blocking %s would cut off %s, %s", what, where, hit->what);

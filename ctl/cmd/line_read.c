@@ -131,8 +131,7 @@ int line_read(const struct context *ctx, const struct args *args, const struct l
 				    .note = "",
 				    .by = line->by,
 				    .fleeting = args_has(args, "volatile")};
-	if ((code = overlay_kinds(args, allow, kinds_of(allow, true, removes), &c->intent.kinds,
-				  err)))
+	if ((code = overlay_kinds(args, allow, removes, &c->intent.kinds, err)))
 		return code;
 	if ((code = overlay_text(args, "origin", &c->intent.origin, err)))
 		return code;

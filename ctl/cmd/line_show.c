@@ -88,12 +88,21 @@ static void name_list(struct text *line, const struct entry_change *c)
 		  num_plural(c->listed, "entry", "entries"), c->done.added, c->done.removed);
 }
 
-static const char *direction(const struct entry_change *c)
+static const char *subject(const struct entry_change *c)
 {
 	bool from = c->intent.kinds & kinds_of(c->intent.allow, true, false);
 	bool to = c->intent.kinds & kinds_of(c->intent.allow, false, true);
 
-	return from && to ? "from and to" : to ? "to" : "from";
+	if (c->intent.kinds & kinds_out(c->intent.allow))
+		return from ? "outgoing connections to and packets from"
+			    : "outgoing connections to";
+	return from && to ? "packets from and to" : to ? "packets to" : "packets from";
+}
+
+// Do its entries concern packets, and not only calls?
+static bool is_of_packets(const struct entry_change *c)
+{
+	return c->intent.kinds & kinds_of(c->intent.allow, true, true);
 }
 
 static void add_change(struct text *line, const struct entry_change *c)
@@ -133,10 +142,10 @@ static void describe_addition(struct text *text, const struct batch_line *line,
 	const char *kept;
 
 	show_kept(instance, c->intent.fleeting, &kept);
-	text_addf(text, "%s packets %s ",
+	text_addf(text, "%s %s ",
 		  line->dry_run ? (c->intent.allow ? "would allow" : "would block")
 				: (c->intent.allow ? "allowed" : "blocked"),
-		  direction(c));
+		  subject(c));
 	if (c->intent.list[0])
 		name_list(text, c);
 	else
@@ -190,7 +199,7 @@ void line_describe(struct text *text, const struct batch_line *line, const char 
 		return;
 	}
 	describe_addition(text, line, instance, o);
-	if (i) {
+	if (i && is_of_packets(&line->change)) {
 		text_add(text, " on ");
 		show_interfaces(text, i, o, ret_open);
 	}

@@ -27,6 +27,7 @@
 		 .help = "entries of the list NAME (block --sync NAME)"},                       \
 		{.name = "blocked", .help = "block entries only"},                              \
 		{.name = "allowed", .help = "allow entries only"},                              \
+		{.name = "out", .help = "entries of outgoing connections only"},                \
 		{.name = "sort",                                                                \
 		 .arg = "KEY",                                                                  \
 		 .help = "order by packets, bytes (most first), age (newest), left (soonest)"}, \
@@ -118,14 +119,21 @@ static int read_top(const struct args *args, struct list_choice *ret, struct err
 	return 0;
 }
 
-// A plain line does not name the verb: it is block unless the user names another one.
+// A plain line does not name the verb: it is block unless the user names another one. Nor does it
+// show that it is of outgoing connections: those are listed on their own.
 static unsigned read_kinds(const struct args *args)
 {
 	bool allowed = args_has(args, "allowed"), blocked = args_has(args, "blocked");
-	unsigned allow = kinds_of(true, true, true), block = kinds_of(false, true, true);
+	bool out = args_has(args, "out"), plain = args_has(args, "plain");
+	unsigned allow = out     ? kinds_out(true)
+			 : plain ? kinds_of(true, true, true)
+				 : kinds_all(true);
+	unsigned block = out     ? kinds_out(false)
+			 : plain ? kinds_of(false, true, true)
+				 : kinds_all(false);
 
 	if (allowed == blocked)
-		return args_has(args, "plain") && !allowed ? block : allow | block;
+		return plain && !allowed ? block : allow | block;
 	return allowed ? allow : block;
 }
 
@@ -537,7 +545,7 @@ static int list_entries(struct context *ctx, const struct args *args, struct err
 static int list_set(struct context *ctx, const struct args *args, struct err *err)
 {
 	static const char *const others[] = {"origin", "list", "blocked", "allowed",
-					     "sort",   "top",  "plain"};
+					     "out",    "sort", "top",     "plain"};
 	int code = args_expect_words(args, 0, 0, "", err);
 
 	if (code)

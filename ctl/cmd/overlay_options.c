@@ -113,16 +113,72 @@ int overlay_read_targets(const struct args *args, bool keep_going, bool empty_ok
 	return 0;
 }
 
-int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, unsigned *ret,
-		  struct err *err)
+static bool has(const struct args *args, const char *option)
+{
+	return args_knows(args, option) && args_has(args, option);
+}
+
+// The kind of block --out, by the error and the namespaces.
+static int out_kind(const struct args *args, enum overlay_kind *ret, struct err *err)
+{
+	static const char *const words[] = {"denied", "refused", "unreachable"};
+	const char *word = args_value(args, "errno");
+	bool all = args_has(args, "all-namespaces");
+	uint8_t which = 0;
+
+	while (word && which < ARRAY_SIZE(words) && strcmp(word, words[which]) != 0)
+		which++;
+	if (which == ARRAY_SIZE(words))
+		return err_input(err, "invalid --errno '%s': denied, refused or unreachable", word);
+	*ret = (all ? OVERLAY_BLOCK_OUT_ALL : OVERLAY_BLOCK_OUT) + which;
+	return 0;
+}
+
+static int out_kinds(const struct args *args, bool allow, bool removes, unsigned *ret,
+		     struct err *err)
+{
+	unsigned answers = has(args, "out-only") ? 0 : kinds_of(allow, true, false);
+	enum overlay_kind kind = OVERLAY_ALLOW_OUT;
+	int code = 0;
+
+	if (!removes && !allow && (code = out_kind(args, &kind, err)))
+		return code;
+	*ret = answers | (removes ? kinds_out(allow) : 1u << kind);
+	return 0;
+}
+
+// Options that only a block of outgoing connections has, and options that it does not have.
+static int check_out(const struct args *args, bool allow, bool out, struct err *err)
+{
+	static const char *const others[] = {"to", "both", "group", "set", "url", "live"};
+	static const char *const own[] = {"errno", "all-namespaces"};
+
+	for (size_t o = 0; out && o < ARRAY_SIZE(others); o++)
+		if (has(args, others[o]))
+			return err_input(err, "--out cannot be combined with --%s", others[o]);
+	for (size_t o = 0; o < ARRAY_SIZE(own); o++)
+		if (has(args, own[o]) && (!out || allow))
+			return err_input(err, "--%s requires %s", own[o],
+					 allow ? "weir block --out" : "--out");
+	return 0;
+}
+
+int overlay_kinds(const struct args *args, bool allow, bool removes, unsigned *ret, struct err *err)
 {
 	bool to = args_has(args, "to"), both = args_has(args, "both");
+	bool out = has(args, "out") || has(args, "out-only");
+	int code = check_out(args, allow, out, err);
 
+	if (code)
+		return code;
 	if (to && both)
 		return err_input(err, "--to and --both are mutually exclusive");
-	*ret = both ? kinds_of(allow, true, true)
-	       : to ? kinds_of(allow, false, true)
-		    : default_kinds;
+	if (out)
+		return out_kinds(args, allow, removes, ret, err);
+	*ret = both      ? kinds_of(allow, true, true)
+	       : to      ? kinds_of(allow, false, true)
+	       : removes ? kinds_all(allow)
+			 : kinds_of(allow, true, false);
 	return 0;
 }
 

@@ -5,7 +5,12 @@
 #include "ctl/cmd/command.h"
 #include "ctl/control/entries/targets.h"
 
-// Lines of an option table.
+// Lines of an option table. Outgoing connections, of all four verbs:
+#define OPTION_OUT                                                                                \
+	{.name = "out", .help = "outgoing connections to the address, and its answers"},          \
+	{                                                                                         \
+		.name = "out-only", .help = "outgoing connections, without a look at its packets" \
+	}
 #define OPTION_DIRECTION                                                       \
 	{.name = "to", .help = "match the destination instead of the source"}, \
 	{                                                                      \
@@ -48,8 +53,9 @@ int overlay_read_targets(const struct args *args, bool keep_going, bool empty_ok
 			 size_t *ret_bad, struct err *err);
 // Prints every invalid line that was read (with -j: as "errors").
 void overlay_report_errors(struct context *ctx, const struct targets *t);
-// The kinds for --to or --both; default_kinds without these options.
-int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, unsigned *ret,
+// The kinds for --to, --both, --out and --out-only; default_kinds without these options. removes:
+// all kinds of outgoing connections.
+int overlay_kinds(const struct args *args, bool allow, bool removes, unsigned *ret,
 		  struct err *err);
 // The expiry that --for asks for; RECORD_NEVER without it.
 int overlay_until(const struct args *args, uint64_t now_s, uint64_t *ret, struct err *err);

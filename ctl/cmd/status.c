@@ -29,6 +29,7 @@
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/iface_table.h"
+#include "ctl/datapath/outgoing.h"
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/datapath/sets.h"
@@ -417,6 +418,17 @@ static void alarm_state(struct status *s)
 		alarm_add(s, "state folder", NULL, "%s (--volatile changes only the kernel)", text);
 }
 
+static void alarm_outgoing(struct status *s)
+{
+	size_t n = outgoing_wanted(s->instance) ? outgoing_attached(s->instance) : OUTGOING_HOOKS;
+
+	if (n < OUTGOING_HOOKS)
+		alarm_add(s, "outgoing", NULL,
+			  "outgoing connections are not blocked: %zu of %d programs are attached "
+			  "to cgroup 2 (repeat a weir block --out)",
+			  n, OUTGOING_HOOKS);
+}
+
 static void show_alarms(struct status *s)
 {
 	struct counter empty = counters_reason(s->after, REASON_PASS_NO_POLICY);
@@ -429,6 +441,7 @@ static void show_alarms(struct status *s)
 	alarm_record(s);
 	rules_quick_alarms(s->ctx->instance, s->about, s->trial, alarm_add, s);
 	alarm_state(s);
+	alarm_outgoing(s);
 	status_names_alarms(s->ctx, s->about->revision, alarm_add, s);
 	alarm_macs(s);
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
@@ -467,15 +480,11 @@ static void show_limit(struct out *o, const char *name, size_t used, size_t max)
 
 static void show_limits(struct status *s)
 {
-	static const struct {
-		const char *name;
-		bool hosts;
-		uint8_t family;
-	} maps[] = {{"IPv4 hosts", true, 4},
-		    {"IPv6 hosts", true, 6},
-		    {"IPv4 prefixes", false, 4},
-		    {"IPv6 prefixes", false, 6}};
-	size_t used[ARRAY_SIZE(maps)] = {0};
+	static const char *const maps[OVERLAY_TABLES] = {
+		"IPv4 hosts",    "IPv6 hosts",    "IPv4 prefixes",
+		"IPv6 prefixes", "outgoing IPv4", "outgoing IPv6",
+	};
+	size_t used[OVERLAY_TABLES] = {0};
 
 	if (overlay_fill(s->instance, used, NULL))
 		return;
@@ -486,7 +495,7 @@ static void show_limits(struct status *s)
 		show_limit(s->ctx->out, name, s->set_used[n], s->about->sets[n].max);
 	}
 	for (size_t m = 0; m < ARRAY_SIZE(maps); m++)
-		show_limit(s->ctx->out, maps[m].name, used[m], s->instance->meta.max_entries);
+		show_limit(s->ctx->out, maps[m], used[m], s->instance->meta.max_entries);
 	out_table_end(s->ctx->out);
 }
 

@@ -17,6 +17,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/culprits.h"
 #include "ctl/cmd/packet_text.h"
+#include "ctl/cmd/watch_out.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/events.h"
@@ -34,6 +35,7 @@ struct watch {
 	struct culprits culprits;
 	uint64_t left; // events until the end; 0: without end
 	bool limited;
+	bool out; // --out
 };
 
 static void watch_free(struct watch *w)
@@ -118,6 +120,16 @@ static void show_event(void *ctx, const struct event *event)
 	out_next_document(o);
 }
 
+static void show_out(void *ctx, const struct event_out *event)
+{
+	struct watch *w = ctx;
+
+	if (stop || (w->limited && !w->left))
+		return;
+	w->left -= w->limited;
+	watch_out_show(w->ctx->out, w->culprits.instance, event);
+}
+
 static void close_events(struct events **events)
 {
 	events_close(*events);
@@ -126,7 +138,12 @@ static void close_events(struct events **events)
 static int loop(struct watch *w, const struct instance *i, struct err *err)
 {
 	CLEANUP(close_events) struct events *events = NULL;
-	int code = events_open(i, show_event, w, &events, err);
+	const struct events_reader reader = {
+		.packet = w->out ? NULL : show_event,
+		.out = w->out ? show_out : NULL,
+		.ctx = w,
+	};
+	int code = events_open(i, &reader, &events, err);
 
 	if (code)
 		return code;
@@ -149,6 +166,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (code)
 		return code;
 	w.limited = count;
+	w.out = args_has(args, "out");
 	if (count && num_parse_count(count, strlen(count), 1, UINT32_MAX, &w.left))
 		return err_input(err, "--count '%s' is not a count of 1 or more", count);
 	if ((code = bpffs_ready(err)))
@@ -167,6 +185,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 
 static const struct args_option options[] = {
 	{.name = "count", .letter = 'c', .arg = "N", .help = "stop after N events"},
+	{.name = "out", .help = "show refused outgoing connections instead (weir block --out)"},
 	OPTION_WIDE_TABLES,
 	{0},
 };

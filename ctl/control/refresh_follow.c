@@ -32,11 +32,6 @@ static const struct reference *own_record(const struct group *g, size_t n)
 	return &g->records->list.at[g->own[n]];
 }
 
-static bool is_block(uint8_t kind)
-{
-	return kind == OVERLAY_BLOCK_FROM || kind == OVERLAY_BLOCK_TO;
-}
-
 static void add(struct group *g, const struct prefix *p, uint8_t kind, uint64_t until_s,
 		uint32_t owner)
 {
@@ -84,7 +79,7 @@ static struct usable find_usable(const struct group *g, uint8_t kind)
 	struct guard_sieve sieve = {.guard = g->guard, .wide = is_wide(g)};
 
 	for (size_t a = 0; a < answer->n && u.n < GUARD_ANSWERS_MAX; a++)
-		if (!is_block(kind) || !guard_sift(&sieve, &answer->addrs[a]))
+		if (overlay_is_allow(kind) || !guard_sift(&sieve, &answer->addrs[a]))
 			u.at[u.n++] = answer->addrs[a];
 	return u;
 }
@@ -135,7 +130,7 @@ static void add_leaving(struct group *g, uint8_t kind, const struct usable *u)
 			add(g, &r.prefix, kind, r.until_s, r.owner);
 			continue;
 		}
-		if (is_block(kind) && guard_answer_problem(g->guard, &r.prefix.addr, true))
+		if (!overlay_is_allow(kind) && guard_answer_problem(g->guard, &r.prefix.addr, true))
 			continue; // the address belongs to this host or its gateway now
 		r.until_s = r.until_s < end ? r.until_s : end;
 		vec_push(&leaving, r);
@@ -242,7 +237,7 @@ static int check_prefixes(const struct group *g, uint8_t kind)
 			add_share(&before, &own_record(g, n)->prefix);
 	vec_each (&g->wish->ranges->prefixes, p) {
 		add_share(&after, p);
-		if (is_block(kind) && (code = check_guarded(g, p)))
+		if (!overlay_is_allow(kind) && (code = check_guarded(g, p)))
 			return code;
 	}
 	if (!shrinks(before.v4, after.v4) && !shrinks(before.v6, after.v6))

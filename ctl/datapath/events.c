@@ -20,8 +20,7 @@
 struct events {
 	const struct instance *instance;
 	struct ring_buffer *ring;
-	events_visit *visit;
-	void *ctx;
+	struct events_reader reader;
 	int lock;
 };
 
@@ -29,9 +28,18 @@ static int one_event(void *ctx, void *data, size_t size)
 {
 	struct events *e = ctx;
 
-	if (size >= sizeof(struct event))
-		e->visit(e->ctx, data);
+	if (size >= sizeof(struct event) && e->reader.packet)
+		e->reader.packet(e->reader.ctx, data);
+	else if (size == sizeof(struct event_out) && e->reader.out)
+		e->reader.out(e->reader.ctx, data);
 	return 0;
+}
+
+static __u64 *lease_of(const struct events *e)
+{
+	struct knobs *knobs = e->instance->knobs;
+
+	return e->reader.out ? &knobs->watch_out : &knobs->watch;
 }
 
 static int lock_watch(const struct instance *i, int *ret_fd, struct err *err)
@@ -54,7 +62,7 @@ static int lock_watch(const struct instance *i, int *ret_fd, struct err *err)
 	return 0;
 }
 
-int events_open(const struct instance *i, events_visit *visit, void *ctx, struct events **ret,
+int events_open(const struct instance *i, const struct events_reader *reader, struct events **ret,
 		struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_RUN_FOLDER, i->name);
@@ -64,7 +72,7 @@ int events_open(const struct instance *i, events_visit *visit, void *ctx, struct
 	if (code || (code = lock_watch(i, &lock, err)))
 		return code;
 	e = mem_new(struct events);
-	*e = (struct events){.instance = i, .visit = visit, .ctx = ctx, .lock = lock};
+	*e = (struct events){.instance = i, .reader = *reader, .lock = lock};
 	e->ring = ring_buffer__new(i->events, one_event, e, NULL);
 	if (!e->ring) {
 		code = err_system(err, errno, "cannot open the events of instance '%s'", i->name);
@@ -82,8 +90,7 @@ int events_poll(struct events *e, int timeout_ms, struct err *err)
 
 	if (code)
 		return code;
-	__atomic_store_n(&e->instance->knobs->watch, clock_after_ms(&now, LEASE_MS),
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(lease_of(e), clock_after_ms(&now, LEASE_MS), __ATOMIC_RELAXED);
 	code = ring_buffer__poll(e->ring, timeout_ms);
 	if (code < 0 && code != -EINTR)
 		return err_system(err, -code, "cannot read events");
@@ -94,7 +101,7 @@ void events_close(struct events *e)
 {
 	if (!e)
 		return;
-	__atomic_store_n(&e->instance->knobs->watch, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(lease_of(e), 0, __ATOMIC_RELAXED);
 	ring_buffer__free(e->ring);
 	fd_close(e->lock);
 	free(e);

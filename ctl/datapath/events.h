@@ -10,9 +10,17 @@
 struct events;
 
 typedef void events_visit(void *ctx, const struct event *event);
+typedef void events_visit_out(void *ctx, const struct event_out *event);
+
+// Who visits: the drops and logs of packets, or the refused calls; the other one is NULL.
+struct events_reader {
+	events_visit *packet;
+	events_visit_out *out;
+	void *ctx;
+};
 
 // Opens the ring. -EBUSY with err set (ERR_REFUSED, with the pid) when another process reads it.
-int events_open(const struct instance *i, events_visit *visit, void *ctx, struct events **ret,
+int events_open(const struct instance *i, const struct events_reader *reader, struct events **ret,
 		struct err *err);
 // Enables events for the next three seconds and visits those that arrive within timeout_ms; to be
 // called repeatedly. If the process dies, the datapath stops writing events by itself. Number of

@@ -45,8 +45,8 @@ static const struct instance_object {
 	size_t offset;    // offset of its descriptor in struct instance
 	const char *map;  // its name in programs; NULL: no program has it
 	enum object_size size;
-	enum bpf_map_type type; // type of a map that no program has; 0: it is a program
-	uint32_t key_size, value_size, max_entries;
+	enum bpf_map_type type; // type of a map that no policy has; 0: it is a program
+	uint32_t key_size, value_size, max_entries, flags;
 } objects[] = {
 #define X(member, name, ...) \
 	{.file = (name), .offset = offsetof(struct instance, member), __VA_ARGS__},
@@ -101,8 +101,8 @@ int instance_size_maps(struct instance *i, const struct bpf_object *obj, struct 
 {
 	each_object(o)
 	{
-		int code =
-			o->map ? size_map(i, o, bpf_object__find_map_by_name(obj, o->map), err) : 0;
+		struct bpf_map *map = o->map ? bpf_object__find_map_by_name(obj, o->map) : NULL;
+		int code = map ? size_map(i, o, map, err) : 0;
 
 		if (code)
 			return code;
@@ -114,7 +114,7 @@ int instance_take_maps(struct instance *i, const struct bpf_object *obj, struct 
 {
 	each_object(o)
 	{
-		if (!o->map || object_of(i, o) >= 0)
+		if (!o->map || o->type || object_of(i, o) >= 0)
 			continue;
 		*object_fd(i, o) =
 			fcntl(bpf_object__find_map_fd_by_name(obj, o->map), F_DUPFD_CLOEXEC, 0);
@@ -130,11 +130,13 @@ int instance_make_maps(struct instance *i, struct err *err)
 	each_object(o)
 	{
 		CLEANUP_FREE char *name = mem_printf("weir_%s", o->file);
+		LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = o->flags);
 
 		if (!o->type)
 			continue;
-		*object_fd(i, o) = bpf_map_create(o->type, name, o->key_size, o->value_size,
-						  o->max_entries, NULL);
+		*object_fd(i, o) = bpf_map_create(
+			o->type, name, o->key_size, o->value_size,
+			o->max_entries ? o->max_entries : i->meta.max_entries + 1, &opts);
 		if (object_of(i, o) < 0)
 			return err_system(err, -object_of(i, o), "cannot create the map '%s'",
 					  name);

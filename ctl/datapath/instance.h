@@ -21,7 +21,8 @@ struct bpf_object;
 //                                               .size: for as many entries as the instance has room
 //                                               for, or for shards that have counters for the CPUs
 //                                               that are online
-//   .type, .key_size, .value_size, .max_entries made without a program: only commands use it
+//   .type, .key_size, .value_size, .max_entries made without a program; .max_entries 0: for as many
+//               entries as the instance has room for
 //   neither                                     a program
 /* clang-format off */
 #define INSTANCE_OBJECTS(X) \
@@ -38,6 +39,10 @@ struct bpf_object;
 	X(near, "near", .map = ".data.near") \
 	X(nets4, "nets4", .map = "nets4", .size = SIZE_NETS) \
 	X(nets6, "nets6", .map = "nets6", .size = SIZE_NETS) \
+	X(out4, "out4", .map = "out4", .type = BPF_MAP_TYPE_LPM_TRIE, .flags = BPF_F_NO_PREALLOC, \
+	  .key_size = sizeof(struct overlay_net4_key), .value_size = sizeof(struct overlay_net)) \
+	X(out6, "out6", .map = "out6", .type = BPF_MAP_TYPE_LPM_TRIE, .flags = BPF_F_NO_PREALLOC, \
+	  .key_size = sizeof(struct overlay_net6_key), .value_size = sizeof(struct overlay_net)) \
 	X(rulecounters, "rulecounters", .map = "rulecounters") \
 	X(meters, "meters", .map = "meters") \
 	X(logpace, "logpace", .map = "logpace") \

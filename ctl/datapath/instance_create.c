@@ -17,6 +17,7 @@
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/maps.h"
+#include "ctl/datapath/outgoing.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/seed.h"
 #include "ctl/datapath/sharing.h"
@@ -177,7 +178,7 @@ int instance_remove(const char *name, struct err *err)
 	CLEANUP_FREE char *old = mem_printf("%s/%s+old", BPFFS_ROOT, name);
 	int code = file_remove_tree(old, err);
 
-	if (code)
+	if (code || (code = outgoing_detach(folder, err)))
 		return code;
 	// Out of sight first: a half-removed instance must not be found.
 	if (rename(folder, old) && errno != ENOENT)

@@ -150,7 +150,6 @@ int overlay_read_one(const struct instance *i, const struct prefix *p,
 		     struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err)
 {
 	CLEANUP_LINES struct overlay_lines *l = lines_open(i, p->addr.family);
-	bool host = table_is_hosts(table_of(p));
 	struct clock now;
 	size_t n = 0;
 	int code = instance_clock(i, &now, err);
@@ -158,6 +157,8 @@ int overlay_read_one(const struct instance *i, const struct prefix *p,
 	if (code)
 		return code;
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
+		bool host = table_is_hosts(table_of(p, kind));
+
 		code = host ? read_host(l, p, kind, now.jiffies, &ret[n], err)
 			    : read_net(i, p, kind, &ret[n], err);
 		if (code && code != -ENOENT)
@@ -180,7 +181,8 @@ static uint32_t shard_of(const struct overlay_lines *l, uint8_t family,
 {
 	struct lines_key key;
 
-	if (entry->prefix.addr.family != family || !table_is_hosts(table_of(&entry->prefix)))
+	if (entry->prefix.addr.family != family ||
+	    !table_is_hosts(table_of(&entry->prefix, entry->kind)))
 		return NOT_HERE;
 	key = lines_key(&entry->prefix, entry->kind);
 	return lines_shard(l, &key);
@@ -234,7 +236,7 @@ static int read_nets(const struct instance *i, struct overlay_entry *entries, si
 	for (size_t e = 0; e < n; e++) {
 		int code;
 
-		if (table_is_hosts(table_of(&entries[e].prefix)))
+		if (table_is_hosts(table_of(&entries[e].prefix, entries[e].kind)))
 			continue;
 		code = read_net(i, &entries[e].prefix, entries[e].kind, &entries[e], err);
 		if (code && code != -ENOENT)
@@ -287,7 +289,7 @@ struct lines_changes {
 struct overlay_finish {
 	struct overlay_lines *lines[2]; // IPv4, IPv6
 	struct lines_changes hosts[2];
-	struct net_elements nets[2];
+	struct net_elements nets[TABLES]; // none of hosts
 	struct overlay_tally tally[TABLES];
 };
 
@@ -298,8 +300,9 @@ static void finish_free(struct overlay_finish *f)
 	for (size_t six = 0; six < 2; six++) {
 		lines_free(f->lines[six]);
 		vec_free(&f->hosts[six]);
-		net_elements_free(&f->nets[six]);
 	}
+	for (enum overlay_table t = 0; t < TABLES; t++)
+		net_elements_free(&f->nets[t]);
 	free(f);
 }
 
@@ -333,8 +336,8 @@ static int plan_host(struct overlay_finish *f, const struct overlay_entry *want,
 
 	if (code)
 		return code;
-	if (overlay_tally(&f->tally[table_of(&want->prefix)], want->kind, now, have, want->until,
-			  &change.until))
+	if (overlay_tally(&f->tally[table_of(&want->prefix, want->kind)], want->kind, now, have,
+			  want->until, &change.until))
 		vec_push(&f->hosts[six], change);
 	return 0;
 }
@@ -346,9 +349,9 @@ static int plan_nets(const struct instance *i, struct overlay_finish *f, enum ov
 	CLEANUP_VEC VEC(struct overlay_entry) own = {0};
 
 	for (size_t c = 0; c < n; c++)
-		if (table_of(&change[c].prefix) == t)
+		if (table_of(&change[c].prefix, change[c].kind) == t)
 			vec_push(&own, change[c]);
-	return nets_plan(i, t, now, own.at, own.n, &f->nets[t == TABLE_NETS6], &f->tally[t], err);
+	return nets_plan(i, t, now, own.at, own.n, &f->nets[t], &f->tally[t], err);
 }
 
 static int plan_all(const struct instance *i, struct overlay_finish *f,
@@ -358,12 +361,13 @@ static int plan_all(const struct instance *i, struct overlay_finish *f,
 	int code;
 
 	for (size_t c = 0; c < n; c++)
-		if (table_is_hosts(table_of(&change[c].prefix)) &&
+		if (table_is_hosts(table_of(&change[c].prefix, change[c].kind)) &&
 		    (code = plan_host(f, &change[c], now, err)))
 			return code;
-	if ((code = plan_nets(i, f, TABLE_NETS4, change, n, now, err)))
-		return code;
-	return plan_nets(i, f, TABLE_NETS6, change, n, now, err);
+	for (enum overlay_table t = 0; t < TABLES; t++)
+		if (!table_is_hosts(t) && (code = plan_nets(i, f, t, change, n, now, err)))
+			return code;
+	return 0;
 }
 
 // Entries while the change is staged: what it removes is still there.
@@ -388,7 +392,10 @@ static int check_space(const struct instance *i, const struct overlay_finish *f,
 			continue;
 		err_refused(err, "%zu IPv%d %s entries would be more than the limit of %u",
 			    used_by(i, f, t), table_family(t),
-			    table_is_hosts(t) ? "host" : "prefix", i->meta.max_entries);
+			    table_is_hosts(t) ? "host"
+			    : table_is_out(t) ? "outgoing"
+					      : "prefix",
+			    i->meta.max_entries);
 		if (i->meta.max_entries < WEIR_OVERLAY_MAX)
 			err_hint(err, "weir detach, then weir attach --max-entries N; what is "
 				      "blocked is kept");
@@ -413,7 +420,9 @@ static uint32_t bits_of(const struct instance *i, const struct overlay_finish *f
 				n += f->tally[t].more[kind] - f->tally[t].fewer[kind];
 			if (!n)
 				continue;
-			if (t == TABLE_HOSTS4)
+			if (table_is_out(t))
+				bits |= OVERLAY_OUT(kind);
+			else if (t == TABLE_HOSTS4)
 				bits |= from ? OVERLAY_HOSTS4_FROM : OVERLAY_HOSTS4_TO;
 			else if (t == TABLE_HOSTS6)
 				bits |= from ? OVERLAY_HOSTS6_FROM : OVERLAY_HOSTS6_TO;
@@ -430,8 +439,13 @@ static int write_tables(const struct instance *i, struct overlay_finish *f, uint
 		int code =
 			lines_stage(f->lines[six], f->hosts[six].at, f->hosts[six].n, epoch, err);
 
-		if (code || (code = nets_stage(i, six ? TABLE_NETS6 : TABLE_NETS4, &f->nets[six],
-					       epoch, err)))
+		if (code)
+			return code;
+	}
+	for (enum overlay_table t = 0; t < TABLES; t++) {
+		int code = nets_stage(i, t, &f->nets[t], epoch, err);
+
+		if (code)
 			return code;
 	}
 	return 0;
@@ -580,10 +594,10 @@ void overlay_commit(const struct instance *i, const struct overlay_plan *plan)
 	__atomic_store_n(&i->knobs->staging, plan->epoch, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&i->knobs->epoch, plan->epoch, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&i->knobs->overlay, plan->bits, __ATOMIC_SEQ_CST);
-	for (size_t six = 0; six < 2; six++) {
+	for (size_t six = 0; six < 2; six++)
 		lines_settle(f->lines[six], f->hosts[six].at, f->hosts[six].n);
-		nets_settle(i, six ? TABLE_NETS6 : TABLE_NETS4, &f->nets[six]);
-	}
+	for (enum overlay_table t = 0; t < TABLES; t++)
+		nets_settle(i, t, &f->nets[t]);
 	count_entries(i, f);
 	__atomic_store_n(&i->knobs->settled, plan->epoch, __ATOMIC_SEQ_CST);
 }

@@ -57,6 +57,6 @@ void overlay_commit(const struct instance *i, const struct overlay_plan *plan);
 // had committed. Every writing command calls it first. The caller holds the lock.
 int overlay_tidy(const struct instance *i, struct err *err);
 
-#define OVERLAY_TABLES 4
-// Entries by table: IPv4 hosts, IPv6 hosts, IPv4 prefixes, IPv6 prefixes.
+#define OVERLAY_TABLES 6
+// Entries by table: IPv4 hosts, IPv6 hosts, IPv4 prefixes, IPv6 prefixes, outgoing IPv4, IPv6.
 int overlay_fill(const struct instance *i, size_t ret_n[OVERLAY_TABLES], struct err *err);

@@ -27,6 +27,7 @@ static struct overlay_near *near_of(const struct mapping *m)
 	return m->at;
 }
 
+// Not of outgoing calls, which look up whatever exists.
 static __u64 *bits_of(struct overlay_near *near, uint8_t family, uint8_t kind)
 {
 	bool from = 1u << kind & OVERLAY_KINDS_FROM;
@@ -65,6 +66,8 @@ static void near_set(struct overlay_near *near, const struct prefix *p, uint8_t 
 	__u64 *bits = bits_of(near, p->addr.family, kind);
 	uint32_t first = first_bits(p);
 
+	if (overlay_is_out(kind))
+		return;
 	if (p->addr.family == 4)
 		for (uint64_t n = 0; n < values_inside(p, 16); n++)
 			set_bit(bits, (first >> 16) + (uint32_t)n);
@@ -103,27 +106,37 @@ static bool near_inside(const struct overlay_near *near, const struct prefix *p,
 
 	for (unsigned len = p->len + 1u; len < 129; len++)
 		longer |= lengths[len] != 0;
-	if (!longer)
-		return false;
+	if (!longer || overlay_is_out(kind))
+		return longer;
 	// All that is inside of a narrow prefix has its bit.
 	if (p->len < (four ? 16 : 32))
 		return true;
 	return bit_is_set(bits, four ? first >> 16 : overlay_near6(first));
 }
 
+static bool is_of(enum overlay_table t, uint8_t kind)
+{
+	return table_is_out(t) == overlay_is_out(kind);
+}
+
 // Takes over the rebuilt bitmap, without clearing a bit that stays.
 static void near_replace(struct overlay_near *near, const struct overlay_near *fresh,
-			 uint8_t family)
+			 enum overlay_table t)
 {
-	bool six = family == 6;
+	bool six = table_family(t) == 6;
 
+	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++)
+		if (is_of(t, kind))
+			memcpy(near->lengths[six][kind], fresh->lengths[six][kind],
+			       sizeof(near->lengths[six][kind]));
+	if (table_is_out(t))
+		return;
 	for (size_t w = 0; w < OVERLAY_NEAR_WORDS; w++) {
 		__atomic_store_n(six ? &near->from6[w] : &near->from4[w],
 				 six ? fresh->from6[w] : fresh->from4[w], __ATOMIC_RELAXED);
 		__atomic_store_n(six ? &near->to6[w] : &near->to4[w],
 				 six ? fresh->to6[w] : fresh->to4[w], __ATOMIC_RELAXED);
 	}
-	memcpy(near->lengths[six], fresh->lengths[six], sizeof(near->lengths[six]));
 }
 
 static bool committed(const struct instance *i, uint64_t epoch)
@@ -470,7 +483,7 @@ static int rebuild_near(const struct instance *i, struct overlay_near *near, enu
 
 	if (code)
 		return code;
-	near_replace(near, fresh, table_family(t));
+	near_replace(near, fresh, t);
 	return 0;
 }
 
@@ -501,7 +514,7 @@ void nets_settle(const struct instance *i, enum overlay_table t, const struct ne
 		near_remove(near_of(&near), &change->prefix, change->kind);
 		gone++;
 	}
-	if (!gone)
+	if (!gone || table_is_out(t))
 		return;
 	// Occasionally, so that a removal costs at most twice as much.
 	stale = i->knobs->near_stale + gone;

@@ -14,20 +14,34 @@
 #define BATCH     8192
 #define BATCH_MAX (BATCH << 6)
 
-enum overlay_table table_of(const struct prefix *p)
+// The table of prefixes, also for a host.
+static enum overlay_table nets_of(const struct prefix *p, uint8_t kind)
 {
-	if (prefix_is_host(p))
-		return p->addr.family == 4 ? TABLE_HOSTS4 : TABLE_HOSTS6;
-	return p->addr.family == 4 ? TABLE_NETS4 : TABLE_NETS6;
+	bool four = p->addr.family == 4;
+
+	if (overlay_is_out(kind))
+		return four ? TABLE_OUT4 : TABLE_OUT6;
+	return four ? TABLE_NETS4 : TABLE_NETS6;
+}
+
+enum overlay_table table_of(const struct prefix *p, uint8_t kind)
+{
+	if (overlay_is_out(kind) || !prefix_is_host(p))
+		return nets_of(p, kind);
+	return p->addr.family == 4 ? TABLE_HOSTS4 : TABLE_HOSTS6;
 }
 
 int net_fd(const struct instance *i, enum overlay_table t)
 {
+	if (table_is_out(t))
+		return t == TABLE_OUT4 ? i->out4 : i->out6;
 	return t == TABLE_NETS4 ? i->nets4 : i->nets6;
 }
 
 static const char *name_of(enum overlay_table t)
 {
+	if (table_is_out(t))
+		return t == TABLE_OUT4 ? "out4" : "out6";
 	return t == TABLE_NETS4 ? "nets4" : "nets6";
 }
 
@@ -40,7 +54,8 @@ int overlay_compare(const struct overlay_entry *a, const struct overlay_entry *b
 
 size_t net_key_size(enum overlay_table t)
 {
-	return t == TABLE_NETS4 ? sizeof(struct overlay_net4_key) : sizeof(struct overlay_net6_key);
+	return table_family(t) == 4 ? sizeof(struct overlay_net4_key)
+				    : sizeof(struct overlay_net6_key);
 }
 
 void net_key(const struct prefix *p, uint8_t kind, union net_key *ret)
@@ -66,7 +81,7 @@ static struct net_element decode(enum overlay_table t, const void *key, const vo
 
 	memcpy(&k, key, net_key_size(t));
 	memcpy(&raw.value, value, sizeof(raw.value));
-	if (t == TABLE_NETS4) {
+	if (table_family(t) == 4) {
 		raw.prefix.addr.family = 4;
 		memcpy(raw.prefix.addr.bytes, k.net4.addr, 4);
 		raw.prefix.len = (uint8_t)(k.net4.prefixlen - OVERLAY_NET_KIND_BITS);
@@ -86,7 +101,7 @@ static struct net_element decode(enum overlay_table t, const void *key, const vo
 static int lookup(const struct instance *i, const struct prefix *p, uint8_t kind,
 		  struct overlay_net *ret, struct err *err)
 {
-	enum overlay_table t = p->addr.family == 4 ? TABLE_NETS4 : TABLE_NETS6;
+	enum overlay_table t = nets_of(p, kind);
 	union net_key key;
 
 	net_key(p, kind, &key);

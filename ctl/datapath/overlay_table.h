@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The tables of the overlay, and the two maps of prefixes among them by one interface.
+// The tables of the overlay, and the maps of prefixes among them by one interface.
 #pragma once
 
 #include <stdbool.h>
@@ -16,18 +16,25 @@ enum overlay_table {
 	TABLE_HOSTS6,
 	TABLE_NETS4,
 	TABLE_NETS6,
+	TABLE_OUT4, // hosts and prefixes
+	TABLE_OUT6,
 	TABLES,
 };
-enum overlay_table table_of(const struct prefix *p);
+enum overlay_table table_of(const struct prefix *p, uint8_t kind);
 
 static inline bool table_is_hosts(enum overlay_table t)
 {
 	return t == TABLE_HOSTS4 || t == TABLE_HOSTS6;
 }
 
+static inline bool table_is_out(enum overlay_table t)
+{
+	return t == TABLE_OUT4 || t == TABLE_OUT6;
+}
+
 static inline uint8_t table_family(enum overlay_table t)
 {
-	return t == TABLE_HOSTS4 || t == TABLE_NETS4 ? 4 : 6;
+	return t == TABLE_HOSTS4 || t == TABLE_NETS4 || t == TABLE_OUT4 ? 4 : 6;
 }
 
 // An entry of one kind: as it is in the maps, or as a change wants it, without counters.
@@ -45,7 +52,7 @@ struct overlay_entries {
 // Order of prefix_compare, then kind.
 int overlay_compare(const struct overlay_entry *a, const struct overlay_entry *b);
 
-// Everything below is only for TABLE_NETS4 and TABLE_NETS6.
+// Everything below is only for tables that are not of hosts.
 
 union net_key {
 	struct overlay_net4_key net4;

@@ -388,6 +388,13 @@ static const char *const kinds[OVERLAY_KINDS] = {
 	[OVERLAY_ALLOW_FROM] = "allow-from",
 	[OVERLAY_BLOCK_TO] = "block-to",
 	[OVERLAY_ALLOW_TO] = "allow-to",
+	[OVERLAY_ALLOW_OUT] = "allow-out",
+	[OVERLAY_BLOCK_OUT] = "block-out",
+	[OVERLAY_BLOCK_OUT_REFUSED] = "block-out-refused",
+	[OVERLAY_BLOCK_OUT_UNREACHABLE] = "block-out-unreachable",
+	[OVERLAY_BLOCK_OUT_ALL] = "block-out-all",
+	[OVERLAY_BLOCK_OUT_ALL_REFUSED] = "block-out-all-refused",
+	[OVERLAY_BLOCK_OUT_ALL_UNREACHABLE] = "block-out-all-unreachable",
 };
 
 const char *kind_name(unsigned kind)

@@ -11,16 +11,16 @@ import pytest
 from labnet import ROOT, WEIR, plain, run
 
 GLOBAL = {"geo", "instance", "netns", "json", "pretty", "color", "quiet", "verbose", "version", "help"}
-ADD = {"file", "url", "every", "ca", "wide", "mask", "to", "both", "for", "note", "origin", "group", "sync", "set", "iface", "mode", "live",
+ADD = {"file", "url", "every", "ca", "wide", "mask", "to", "both", "for", "note", "origin", "group", "sync", "set", "iface", "mode", "live", "out", "out-only", "errno", "all-namespaces",
        "resolver", "resolver-timeout", "keep-going", "volatile", "force", "dry-run"}
-TAKE = {"file", "wide", "mask", "to", "both", "origin", "sync", "set", "all", "volatile", "dry-run"}
+TAKE = {"file", "wide", "mask", "to", "both", "out", "out-only", "origin", "sync", "set", "all", "volatile", "dry-run"}
 NAMES = {"resolver", "resolver-timeout"}
 SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-run"} | NAMES
 POOL = {"all", "volatile", "dry-run"}
 RULESET = str(pathlib.Path(__file__).parent / "rulesets" / "fail2ban.nft")
 OPTIONS = {
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
-    "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
+    "list": {"plain", "set", "blocked", "allowed", "out", "wide", "origin", "list", "sort", "top"},
     "batch": {"file", "each", "dry-run"},
     "rule": {"for", "note", "name", "first", "before", "origin", "all", "force", "dry-run"}, "refresh": {"file", "list", "entries", "policy", "places"} | NAMES,
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"}, "restore": NAMES,
@@ -32,7 +32,7 @@ OPTIONS = {
     "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
     "status": {"all", "limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(),
-    "watch": {"count", "wide"},
+    "watch": {"count", "out", "wide"},
     "bypass": {"for", "off"}, "doctor": {"drivers", "wide"}, "decap": {"from", "forward", "port", "mode", "off"},
     "run": {"force", "hook", "metrics"} | NAMES,
 }
@@ -110,7 +110,7 @@ def test_help_is_a_document_too():
 
 @pytest.mark.parametrize(
     "words",
-    [["attach", "near0"], ["block", "203.0.113.1"], ["block", "--dry-run", "blocked.lab"],
+    [["attach", "near0"], ["block", "203.0.113.1"], ["block", "--dry-run", "blocked.lab"], ["block", "--out", "203.0.113.1"], ["list", "--out"],
      ["unblock", "203.0.113.1"], ["allow", "203.0.113.1"], ["unallow", "203.0.113.1"], ["list"],
      ["list", "--plain"], ["rule", "add", "drop to any port 9"], ["rule", "list"], ["rule", "delete", "--all"], ["explain", "203.0.113.1"], ["status"], ["status", "--limits"], ["stats"],
      ["stats", "--interfaces"], ["bypass"], ["bypass", "--off"], ["doctor"], ["doctor", "near0"], ["doctor", "--drivers"],
@@ -144,6 +144,13 @@ FAILURES = [
     (["block", "--for", "soon", "192.0.2.1"], 1, "'soon'"),
     (["block", "--for", "0s", "192.0.2.1"], 1, "'0s'"),
     (["block", "--to", "--both", "192.0.2.1"], 1, "mutually exclusive"),
+    (["block", "--out", "--both", "192.0.2.1"], 1, "--out cannot be combined with --both"),
+    (["block", "--out-only", "--live", "192.0.2.1"], 1, "--out cannot be combined with --live"),
+    (["block", "--errno", "refused", "192.0.2.1"], 1, "--errno requires --out"),
+    (["block", "--out", "--errno", "lost", "192.0.2.1"], 1, "'lost': denied, refused or unreachable"),
+    (["allow", "--out", "--errno", "refused", "192.0.2.1"], 1, "--errno requires weir block --out"),
+    (["block", "--out", "192.0.2.1", "port", "80"], 1, "--out cannot be combined with a port"),
+    (["block", "--out", "127.0.0.0/8"], 3, "cut off this host from itself"),
     (["block", "--origin", "a\tb", "192.0.2.1"], 1, "control character"),
     (["block", "--origin", "x" * 256, "192.0.2.1"], 1, "longer than"),
     (["block", "-f", "/nonexistent"], 1, "'/nonexistent'"), (["block", "-f", "/"], 1, "folder"),

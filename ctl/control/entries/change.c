@@ -12,6 +12,7 @@
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/recover.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/outgoing.h"
 
 static void free_left(struct entry_change *c)
 {
@@ -71,11 +72,11 @@ static void find_overruled(struct entry_change *c, const struct store *b)
 	if (c->intent.allow)
 		return;
 	vec_each (&c->targets.items.items, item)
-		for (uint8_t kind = OVERLAY_ALLOW_FROM; kind < OVERLAY_KINDS; kind += 2) {
+		for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
 			const struct reference *allow;
 			size_t n = 0;
 
-			if (item->name ||
+			if (item->name || !overlay_is_allow(kind) ||
 			    !(allow = records_find(&b->records, &item->prefix, kind, &n)))
 				continue;
 			vec_push(&c->overruled,
@@ -326,6 +327,17 @@ static struct store *draft_list(const struct entry_changes *c)
 
 // ---- committing ---------------------------------------------------------------------------------
 
+// Before the commit, so that a machine without cgroup 2 refuses the command: programs without an
+// entry refuse nothing, and the next commit detaches them.
+static int attach_outgoing(const struct entry_changes *c, const struct store *b, struct err *err)
+{
+	for (size_t n = 0; n < c->n; n++)
+		if (!c->at[n]->failed && !c->at[n]->removes &&
+		    c->at[n]->intent.kinds & kinds_out(c->at[n]->intent.allow))
+			return outgoing_attach(b->instance, &c->at[n]->whole, err);
+	return 0;
+}
+
 // The first command that adds something: the instance must be attached then.
 static const struct entry_change *first_addition(const struct entry_changes *c)
 {
@@ -380,6 +392,8 @@ static int commit(const struct entry_changes *c, struct store *b, struct err *er
 		if (one->intent.group)
 			b->guard = c->guard;
 	}
+	if (any && (code = attach_outgoing(c, b, err)))
+		return code;
 	if (any && (code = store_commit(b, fleeting, &plan, err)))
 		return code;
 	forget_feeds(c);

@@ -37,6 +37,7 @@ struct entry_change {
 	enum change_scope scope;
 	bool force;  // the list may shrink to less than half
 	bool failed; // set also by the caller: it is left out
+	bool whole;  // outgoing connections: of the whole machine, not only of a container
 
 	struct records_change done;
 	size_t listed;             // references of the list

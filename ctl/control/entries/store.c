@@ -12,6 +12,7 @@
 #include "ctl/control/macs.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
+#include "ctl/datapath/outgoing.h"
 
 #define SLACK_S 2  // rounding between jiffies and wall-clock seconds
 #define DRIFT_S 10 // more than the two clocks drift apart before they are compared again
@@ -556,6 +557,7 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 		lines = store_print_change(b, &len);
 	if ((code = commit(b, fleeting_ok, lines, len, &plan, err)))
 		return code;
+	outgoing_follow(b->instance, &b->outgoing);
 	*ret = plan;
 	ret->finish = NULL;
 	return 0;

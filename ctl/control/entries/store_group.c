@@ -61,11 +61,6 @@ static void add_member(const struct records *r, struct claim *c, const struct re
 	c->until_s = record->until_s > c->until_s ? record->until_s : c->until_s;
 }
 
-static bool is_allow(uint8_t kind)
-{
-	return kind == OVERLAY_ALLOW_FROM || kind == OVERLAY_ALLOW_TO;
-}
-
 // *ret_allowed: the net has an allow record.
 static void find_claims(const struct records *r, const struct prefix *net, struct claims *ret,
 			bool *ret_allowed)
@@ -76,7 +71,7 @@ static void find_claims(const struct records *r, const struct prefix *net, struc
 
 		if (!prefix_contains(net, &record->prefix))
 			break;
-		if (is_allow(record->kind))
+		if (overlay_is_allow(record->kind))
 			*ret_allowed = true;
 		else if (records_is_member(r, record))
 			add_member(r, claim_of(ret, o, record->kind), record);

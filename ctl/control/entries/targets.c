@@ -14,6 +14,21 @@ unsigned kinds_of(bool allow, bool from, bool to)
 	       (to ? 1u << (allow ? OVERLAY_ALLOW_TO : OVERLAY_BLOCK_TO) : 0);
 }
 
+unsigned kinds_out(bool allow)
+{
+	unsigned kinds = 0;
+
+	for (uint8_t kind = OVERLAY_PACKET_KINDS; kind < OVERLAY_KINDS; kind++)
+		if (overlay_is_allow(kind) == allow)
+			kinds |= 1u << kind;
+	return kinds;
+}
+
+unsigned kinds_all(bool allow)
+{
+	return kinds_of(allow, true, true) | kinds_out(allow);
+}
+
 char *target_name(const char *name)
 {
 	char *copy = mem_strdup(name);
@@ -209,9 +224,11 @@ const struct dns_answer *targets_answer(const struct targets *t, const char *nam
 
 static unsigned item_kinds(const struct item *item, const struct intent *intent)
 {
+	unsigned out = intent->kinds & kinds_out(intent->allow);
+
 	if (item->both)
-		return kinds_of(intent->allow, true, true);
-	return item->to ? kinds_of(intent->allow, false, true) : intent->kinds;
+		return kinds_of(intent->allow, true, true) | out;
+	return item->to ? kinds_of(intent->allow, false, true) | out : intent->kinds;
 }
 
 static uint64_t item_until(const struct item *item, const struct intent *intent)
@@ -286,10 +303,11 @@ static void record_name(const struct targets *t, const struct item *item,
 	struct owner owner = make_owner(intent, name, item->note);
 	CLEANUP_VEC struct references references = {0};
 	struct records_change change;
-	unsigned kinds = item_kinds(item, intent);
+	unsigned kinds = item_kinds(item, intent), out = kinds_out(intent->allow);
 
 	add_named(t, &references, item->name, kinds, item_until(item, intent),
 		  records_owner(&b->records, &owner));
+	kinds |= kinds & out ? out : 0; // one replaces the others
 	records_replace(&b->records, &owner, kinds, references.at, references.n, &change);
 	tally(ret, &change);
 }
@@ -352,6 +370,23 @@ int targets_load(const struct targets *t, const struct intent *intent, struct st
 	return store_load(b, prefixes.at, prefixes.n, err);
 }
 
+// An address that is blocked again with another error, or for other namespaces, changes its kind.
+static void drop_other_out(const struct intent *intent, const struct owner *who,
+			   const struct references *references, struct store *b)
+{
+	unsigned out = kinds_out(intent->allow);
+	CLEANUP_VEC VEC(struct prefix) prefixes = {0};
+	size_t removed;
+
+	if (!(intent->kinds & out))
+		return;
+	vec_each (references, reference)
+		vec_push(&prefixes, reference->prefix);
+	if (prefixes.n)
+		records_remove(&b->records, who, out & ~intent->kinds, prefixes.at, prefixes.n,
+			       &removed);
+}
+
 void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret)
 {
@@ -375,10 +410,12 @@ void targets_record(const struct targets *t, const struct intent *intent, struct
 			add_references(&references, &item->prefix, kinds, until,
 				       owner_of(b, intent, item, &common));
 	}
+	if (!list)
+		drop_other_out(intent, &who, &references, b);
 	if (list)
 		// A list is replaced as a whole, whatever directions its lines have.
-		records_replace(&b->records, &who, kinds_of(intent->allow, true, true),
-				references.at, references.n, &change);
+		records_replace(&b->records, &who, kinds_all(intent->allow), references.at,
+				references.n, &change);
 	else if (references.n)
 		records_add(&b->records, references.at, references.n, &change);
 	tally(ret, &change);

@@ -34,6 +34,9 @@ struct intent {
 };
 
 unsigned kinds_of(bool allow, bool from, bool to);
+// All kinds of outgoing calls, and all kinds, of one verb.
+unsigned kinds_out(bool allow);
+unsigned kinds_all(bool allow);
 
 // Resolves the names of n targets in parallel, each name once, and reads databases for their
 // countries. 0 if the resolver worked, else -errno with err set.

@@ -22,6 +22,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
+#include "ctl/datapath/outgoing.h"
 
 // Each test uses a part of this.
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -255,6 +256,12 @@ static int fake_devices(const struct instance *i, struct devices *ret, struct er
 	return 0;
 }
 
+static int fake_outgoing(const struct instance *i, struct err *err)
+{
+	(void)i, (void)err;
+	return 0;
+}
+
 static int fake_macs(const struct instance *i, const struct devices *devices, struct err *err)
 {
 	(void)i, (void)devices, (void)err;
@@ -283,6 +290,7 @@ static int fake_macs(const struct instance *i, const struct devices *devices, st
 #define lock_share          fake_lock
 #define devices_sync        fake_devices
 #define macs_write          fake_macs
+#define outgoing_follow     fake_outgoing
 #include "ctl/control/entries/store.c"
 #include "ctl/control/entries/store_diff.c"
 #include "ctl/control/entries/store_ends.c"

@@ -14,6 +14,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/datapath/parts.h"
+#include "xdp/outgoing.skel.h"
 #include "xdp/root.skel.h"
 
 enum object_size {
@@ -26,7 +27,7 @@ static const struct object {
 	const char *file, *map;
 	enum object_size size;
 	enum bpf_map_type type;
-	uint32_t key_size, value_size, max_entries;
+	uint32_t key_size, value_size, max_entries, flags;
 } shared[] = {
 #define X(member, name, ...) {.file = (name), __VA_ARGS__},
 	INSTANCE_OBJECTS(X)
@@ -94,14 +95,32 @@ static void the_root_program_has_shared_maps_only(void **state)
 	root_bpf__destroy(skel);
 }
 
-// The first policy of an instance makes the shared maps, so it must have all that programs use.
+static void the_programs_of_calls_have_shared_maps_only(void **state)
+{
+	struct outgoing_bpf *skel = outgoing_bpf__open();
+	struct bpf_map *map;
+
+	assert_non_null(skel);
+	bpf_object__for_each_map(map, skel->obj)
+	{
+		if (!strcmp(bpf_map__name(map), "outgoing.rodata"))
+			continue; // the network namespace
+		if (times_shared(skel->obj, map) != 1)
+			fail_msg("map '%s' is not shared", bpf_map__name(map));
+	}
+	outgoing_bpf__destroy(skel);
+}
+
+// The first policy of an instance makes the shared maps that have no type in the list: it must have
+// each.
 static void a_policy_has_each_shared_map(void **state)
 {
 	struct policy_bpf *skel = policy_bpf__open();
 
 	assert_non_null(skel);
 	for (size_t o = 0; o < ARRAY_SIZE(shared); o++)
-		if (shared[o].map && !bpf_object__find_map_by_name(skel->obj, shared[o].map))
+		if (shared[o].map && !shared[o].type &&
+		    !bpf_object__find_map_by_name(skel->obj, shared[o].map))
 			fail_msg("no program has the shared map '%s'", shared[o].map);
 	policy_bpf__destroy(skel);
 }
@@ -121,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_map_of_a_policy_is_listed_once),
 		cmocka_unit_test(the_root_program_has_shared_maps_only),
+		cmocka_unit_test(the_programs_of_calls_have_shared_maps_only),
 		cmocka_unit_test(a_policy_has_each_shared_map),
 		cmocka_unit_test(names_in_bpffs_differ),
 	};

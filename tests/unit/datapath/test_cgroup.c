@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/net/cgroup.h"
+#include "ctl/datapath/cgroup.h"
 
 #define OTHERS                                                                       \
 	"22 1 0:21 / /proc rw,relatime - proc proc rw\n"                             \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Finds the mount of cgroup 2 in /proc/self/mountinfo.
-#include "ctl/net/cgroup.h"
+#include "ctl/datapath/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The programs that refuse outgoing calls, and their links to the root of cgroup 2.
+//
+// FOLDER/out/ of the instance has one pinned link for each program. They exist while the tables
+// have entries of outgoing calls: calls of a machine that blocks none run no program. Programs of
+// others stay, before and after ours; a call that one program refuses fails.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/base/err.h"
+#include "ctl/datapath/instance.h"
+
+#define OUTGOING_HOOKS 4
+
+// Are there entries of outgoing calls, perhaps expired ones?
+bool outgoing_wanted(const struct instance *i);
+// Attaches the programs that are not attached. -ENOENT (ERR_SYSTEM, with a hint) without cgroup 2.
+// *ret_whole: they see the calls of the whole machine; false: of a container. 0 or -errno with err
+// set; some may then be attached.
+int outgoing_attach(const struct instance *i, bool *ret_whole, struct err *err);
+// Attaches or detaches, as the entries require, after a commit. 0 or -errno with err set.
+int outgoing_follow(const struct instance *i, struct err *err);
+// Detaches all programs of the instance in this folder of bpffs, at once. Works for any version.
+int outgoing_detach(const char *folder, struct err *err);
+// How many programs are attached.
+size_t outgoing_attached(const struct instance *i);
