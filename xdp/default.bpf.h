@@ -33,9 +33,8 @@ static __always_inline bool is_dhcp(const struct packet *pkt)
 {
 	if (pkt->proto != IPPROTO_UDP)
 		return false;
-	if (pkt->family == 4)
-		return is_dhcp_ports(4, pkt->sport, pkt->dport);
-	return is_dhcp_ports(6, pkt->sport, pkt->dport) && is_link_local6(pkt->src);
+	return is_dhcp_ports(pkt->family, pkt->sport, pkt->dport) &&
+	       (pkt->family == 4 || is_link_local6(pkt->src));
 }
 
 /* The reason that an essential packet passes for, or GO_ON. */
