@@ -10,6 +10,7 @@ import time
 import pytest
 
 from labnet import ROOT, WEIR, run
+from policylab import Policies, tcp
 
 ATTACKER4, ATTACKER6, OTHER4 = "203.0.113.10", "2001:db8:113::10", "203.0.113.20"
 JAIL = """\
@@ -44,7 +45,8 @@ class Fail2ban:
         self.config = folder / "config"
         for part in "action.d", "filter.d":
             (self.config / part).mkdir(parents=True)
-        shutil.copy(ROOT / "contrib" / "fail2ban" / "weir.conf", self.config / "action.d")
+        for action in (ROOT / "contrib" / "fail2ban").glob("*.conf"):
+            shutil.copy(action, self.config / "action.d")
         (self.config / "filter.d" / "lab.conf").write_text(FILTER)
         (self.config / "fail2ban.conf").write_text(
             f"[Definition]\nloglevel = INFO\nlogtarget = {self.log}\nsyslogsocket = none\n"
@@ -226,3 +228,87 @@ def test_a_ban_that_is_incremented_lasts_as_long(pair, on, fail2ban):
     assert taken(pair, ATTACKER4)()
     fail2ban.stop()
     fail2ban.check_log()
+
+
+PORT = """banaction = weir-port[weir="{weir} -N {netns}", instance={instance}]
+port = {port}
+action = %(banaction)s[port="%(port)s", protocol="tcp"]"""
+
+
+@pytest.fixture(name="ported")
+def jail_with_a_port(on, tmp_path, request):
+    """The jail "door" bans addresses from its ports only."""
+    on.policy = Policies(on, tmp_path)
+    on.policy("set ban-door dynamic max 1000\ndefault pass")
+    port = PORT.format(weir=WEIR, netns=on.pair.near_netns, instance=on.name, port=getattr(request, "param", "ssh"))
+    server = Fail2ban(tmp_path, on, port)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+def reaches(pair, address, *ports):
+    return pair.passes(*[tcp(port, address) for port in ports])
+
+
+def banned(on):
+    return [entry["address"] for entry in on.json("list", "--set", "ban-door")["addresses"]]
+
+
+def rules(on):
+    return [(rule["name"], rule["origin"], rule["rule"]) for rule in on.json("rule", "list")["rules"]]
+
+
+SSH_RULE = ("fail2ban-door", "fail2ban-door", "drop proto tcp from @ban-door to any port ssh")
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_jail_with_a_port(pair, on, ported, end):
+    until(lambda: rules(on) == [SSH_RULE])
+    ported.client("set", "door", "banip", ATTACKER4, ATTACKER6)  # by failures, the restart would ban again who was unbanned
+    until(lambda: sorted(banned(on)) == sorted([ATTACKER4, ATTACKER6]))
+    for address in ATTACKER4, ATTACKER6:
+        assert reaches(pair, address, 22, 80) == [False, True]
+    assert reaches(pair, OTHER4, 22, 80) == [True, True] and on.entries() == {}
+    on.policy("set ban-door dynamic max 1000\ndrop proto udp to any port 9")
+    assert reaches(pair, ATTACKER4, 22, 80) == [False, True]
+    ported.client("set", "door", "unbanip", ATTACKER4)
+    until(lambda: banned(on) == [ATTACKER6])
+    assert reaches(pair, ATTACKER4, 22) == [True]
+    until(lambda: ported.kept() == 1)
+    getattr(ported, end)()
+    assert rules(on) == ([] if end == "stop" else [SSH_RULE])
+    assert reaches(pair, ATTACKER6, 22) == [end == "stop"]
+    ported.start()
+    until(lambda: banned(on) == [ATTACKER6] and ported.said().count(" Ban ") == 1)
+    assert rules(on) == [SSH_RULE] and reaches(pair, ATTACKER6, 22, 80) == [False, True]
+    ported.stop()
+    assert rules(on) == [] and reaches(pair, ATTACKER6, 22) == [True]
+    ported.check_log()
+
+
+@pytest.mark.parametrize("ported", ["http,https,6000:6010"], indirect=True)
+def test_a_jail_with_several_ports(pair, on, ported):
+    until(lambda: [rule for _, _, rule in rules(on)] == ["drop proto tcp from @ban-door to any port http, https, 6000-6010"])
+    ported.client("set", "door", "bantime", "-1")
+    ported.failures("door", ATTACKER4)
+    until(lambda: banned(on) == [ATTACKER4])
+    assert reaches(pair, ATTACKER4, 80, 443, 6000, 6010, 6011, 22) == [False, False, False, False, True, True]
+    entry = on.json("list", "--set", "ban-door")["addresses"][0]
+    assert "left_s" not in entry or not entry["left_s"], entry
+    ported.stop()
+    ported.check_log()
+
+
+def test_a_policy_without_the_set(on, tmp_path):
+    on.policy = Policies(on, tmp_path)
+    on.policy("pass proto udp")
+    server = Fail2ban(tmp_path, on, PORT.format(weir=WEIR, netns=on.pair.near_netns, instance=on.name, port="ssh"))
+    try:
+        server.start()
+        until(lambda: "unknown set '@ban-door'" in server.said())
+        assert rules(on) == []
+    finally:
+        server.kill()
