@@ -250,7 +250,7 @@ $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a
 FUZZ = $(patsubst tests/%.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_CFLAGS = -std=gnu11 -D_GNU_SOURCE -g -O1 -I. -isystem $(O) -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
-FUZZ_OTHERS = control/frame control/entries/items control/entries/journal control/entries/journal_index control/pcap datapath/clock net/dns_hosts net/dns_message net/dns_name
+FUZZ_OTHERS = control/frame control/entries/items control/entries/journal control/entries/journal_index control/pcap control/quick_list datapath/clock net/dns_hosts net/dns_message net/dns_name
 FUZZ_ROOMS = $(patsubst %.c,$(O)/fuzz/%.o,$(wildcard ctl/base/*.c ctl/policy/*.c ctl/import/*.c $(FUZZ_OTHERS:%=ctl/%.c)))
 
 $(O)/fuzz/%.o: %.c
@@ -384,7 +384,7 @@ fuzz: setup
 
 install: all $(COMPLETIONS)
 	install -s $(if $(CROSS),--strip-program=$(STRIP)) -D -m 755 $(O)/weir $(DESTDIR)$(PREFIX)/sbin/weir
-	install -D -m 644 contrib/fail2ban/weir.conf $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/weir/fail2ban contrib/fail2ban/weir.conf contrib/fail2ban/weir-port.conf
 	install -D -m 755 contrib/crowdsec/weir-crowdsec $(DESTDIR)$(PREFIX)/share/weir/crowdsec/weir-crowdsec
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 	install -D -m 644 $(O)/completion/bash $(DESTDIR)$(BASH_COMPLETIONS)/weir
@@ -393,7 +393,7 @@ install: all $(COMPLETIONS)
 	for unit in $(UNITS); do scripts/unit $(PREFIX)/sbin $$unit > $(DESTDIR)$(UNIT_FOLDER)/$$unit || exit 1; done
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/sbin/weir $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf
+	rm -f $(DESTDIR)$(PREFIX)/sbin/weir $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir-port.conf
 	rm -f $(DESTDIR)$(PREFIX)/share/weir/crowdsec/weir-crowdsec
 	rm -f $(DESTDIR)$(BASH_COMPLETIONS)/weir $(DESTDIR)$(ZSH_COMPLETIONS)/_weir
 	for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done

@@ -53,6 +53,32 @@ struct housekeeping {
 	struct agent_process *ending; // of quick rules, which compiles the policy; NULL: none runs
 };
 
+// ---- to look ------------------------------------------------------------------------------------
+
+// The instance and its state at one moment, under the shared lock, which glance_end() releases.
+struct glance {
+	struct instance *instance;
+	struct commit_state state;
+	int lock;
+};
+
+static void glance_end(struct glance *l)
+{
+	instance_free(l->instance);
+	fd_close(l->lock);
+}
+
+static int glance(const struct housekeeping *h, struct glance *ret, struct err *err)
+{
+	int code = lock_share(h->agent->instance, &ret->lock, err);
+
+	if (code)
+		return code;
+	if ((code = instance_open(h->agent->instance, &ret->instance, err)))
+		return code;
+	return commit_read(ret->instance, &ret->state, err);
+}
+
 // ---- trials -------------------------------------------------------------------------------------
 
 static void tell_hook(const struct housekeeping *h, const char *from, const char *to)
@@ -97,16 +123,20 @@ static void begin_trial(struct housekeeping *h, const struct instance *i,
 	tell_hook(h, NULL, "running");
 }
 
+// Also in its last millisecond.
+static bool runs(const struct commit_state *s)
+{
+	return s->deadline && !s->expired;
+}
+
 static void see_trial(struct housekeeping *h, const struct instance *i,
 		      const struct commit_state *now, uint64_t left_ms)
 {
-	bool runs = now->deadline && !now->expired; // also in its last millisecond
-
-	if (h->trial_of && (!runs || now->active != h->trial_of)) {
+	if (h->trial_of && (!runs(now) || now->active != h->trial_of)) {
 		tell_hook(h, "running", end_of(h, i, now));
 		h->trial_of = 0;
 	}
-	if (!runs)
+	if (!runs(now))
 		return;
 	h->trial_ends_ms = agent_now_ms() + left_ms;
 	h->brought = now->brought;
@@ -116,25 +146,19 @@ static void see_trial(struct housekeeping *h, const struct instance *i,
 
 static int look_at_trial(struct housekeeping *h, bool *ret_expired, struct err *err)
 {
-	CLEANUP_INSTANCE struct instance *i = NULL;
-	CLEANUP_FD int lock = -1;
-	struct commit_state state;
+	CLEANUP(glance_end) struct glance look = {.lock = -1};
 	struct clock now;
 	uint64_t left_ms;
-	int code = lock_share(h->agent->instance, &lock, err);
+	int code = glance(h, &look, err);
 
 	if (code)
 		return code;
-	if ((code = instance_open(h->agent->instance, &i, err)))
+	if ((code = instance_clock(look.instance, &now, err)))
 		return code;
-	if ((code = commit_read(i, &state, err)))
-		return code;
-	if ((code = instance_clock(i, &now, err)))
-		return code;
-	*ret_expired = state.expired;
-	left_ms = state.deadline && !state.expired ? clock_ms_until(&now, state.deadline) : 0;
-	see_trial(h, i, &state, left_ms);
-	if (state.deadline && !state.expired)
+	*ret_expired = look.state.expired;
+	left_ms = runs(&look.state) ? clock_ms_until(&now, look.state.deadline) : 0;
+	see_trial(h, look.instance, &look.state, left_ms);
+	if (runs(&look.state))
 		agent_task_in(&h->trial, left_ms);
 	return 0;
 }
@@ -363,17 +387,11 @@ static void on_rules_ended(void *part, const struct process_result *r)
 static int look_at_rules(struct housekeeping *h, uint64_t *ret_ms, struct err *err)
 {
 	CLEANUP_QUICK struct quick_rules q = {0};
-	CLEANUP_INSTANCE struct instance *i = NULL;
-	CLEANUP_FD int lock = -1;
-	struct commit_state state;
+	CLEANUP(glance_end) struct glance look = {.lock = -1};
 	uint64_t now_ms = time_ms(CLOCK_REALTIME), next_s;
-	int code = lock_share(h->agent->instance, &lock, err);
+	int code = glance(h, &look, err);
 
 	if (code)
-		return code;
-	if ((code = instance_open(h->agent->instance, &i, err)))
-		return code;
-	if ((code = commit_read(i, &state, err)))
 		return code;
 	if ((code = quick_read(h->agent->instance, &q, err)))
 		return code;
@@ -383,7 +401,7 @@ static int look_at_rules(struct housekeeping *h, uint64_t *ret_ms, struct err *e
 	else if (next_s * 1000 > now_ms)
 		*ret_ms = least(next_s * 1000 - now_ms, LOOK_MOST_MS);
 	else
-		*ret_ms = state.deadline ? TRIAL_LOOK_MS : 0;
+		*ret_ms = look.state.deadline ? TRIAL_LOOK_MS : 0;
 	return 0;
 }
 

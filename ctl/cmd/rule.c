@@ -17,8 +17,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/identities.h"
 
-#define TRIES          200 // each time another command was first
-#define NAME_BYTES_MAX 255
+#define TRIES 200 // each time another command was first
 
 // ---- a change -----------------------------------------------------------------------------------
 
@@ -158,12 +157,13 @@ static int change_rules(struct rule_change *change, struct err *err)
 static int edit_add(void *change_of, struct quick_rules *q, struct err *err)
 {
 	struct rule_change *change = change_of;
-	const struct quick_rule *added = quick_wait_find(&change->wait, q);
+	uint64_t added = quick_wait_find(&change->wait, q);
 	int code;
 
-	change->by_other = added != NULL;
+	change->by_other = added;
 	if (added) {
-		quick_set_id(&change->rule, added->id); // for the report
+		quick_set_id(&change->rule, added); // for the report
+		q->changed = false; // the ends of other rules are left to the next change
 		return 0;
 	}
 	if ((code = quick_insert(q, &change->rule, &change->place, err)))
@@ -172,66 +172,14 @@ static int edit_add(void *change_of, struct quick_rules *q, struct err *err)
 	return 0;
 }
 
-static int check_name(const char *name, struct err *err)
-{
-	uint64_t number;
-
-	if (!*name)
-		return err_input(err, "the name of the rule is empty");
-	if (strlen(name) > NAME_BYTES_MAX)
-		return err_input(err, "the name of a rule has at most %d bytes", NAME_BYTES_MAX);
-	for (const char *at = name; *at; at++)
-		if (*at < ' ' || *at > '~' || *at == '"')
-			return err_input(err, "the name of a rule has printable ASCII characters, "
-					      "without '\"'");
-	if (!num_parse_u64(name, strlen(name), 0, UINT64_MAX, &number))
-		return err_input(err, "the name of a rule is not a number: that is an ID");
-	if (!strncmp(name, "quick ", 6))
-		return err_input(err, "'quick N' is the name of a rule without one");
-	return 0;
-}
-
-// The name is in the text, as in a policy, or given by --name.
-static int take_name(const struct args *args, char **text, struct quick_rule *ret, struct err *err)
-{
-	const char *given = args_value(args, "name");
-	char *end = **text == '"' ? strchr(*text + 1, '"') : NULL;
-
-	if (end && given)
-		return err_input(err, "the rule has a name, and --name gives another one");
-	if (given)
-		ret->name = mem_strdup(given);
-	if (end) {
-		*end = '\0';
-		ret->name = mem_strdup(*text + 1);
-		*text = end + 1 + strspn(end + 1, " \t");
-	}
-	if (ret->name && **text == '"')
-		return err_input(err, "the rule has two names");
-	return ret->name ? check_name(ret->name, err) : 0;
-}
-
 // One rule in one line.
 static int take_text(const struct args *args, struct quick_rule *ret, struct err *err)
 {
 	CLEANUP_TEXT struct text t = {0};
-	char *text;
-	int code;
 
 	for (size_t n = 1; n < args->words.n; n++)
 		text_addf(&t, "%s%s", n > 1 ? " " : "", args->words.at[n]);
-	if (!t.len)
-		return err_input(err, "missing the words of a rule");
-	if (t.len > QUICK_TEXT_MAX)
-		return err_input(err, "a quick rule has at most %d bytes", QUICK_TEXT_MAX);
-	if (strpbrk(text_get(&t), "\n\r;#{}\\"))
-		return err_input(err,
-				 "a quick rule is one line without ';', '#', braces and backslash");
-	text = t.at + strspn(t.at, " \t");
-	if ((code = take_name(args, &text, ret, err)))
-		return code;
-	ret->text = mem_strdup(text);
-	return *text ? 0 : err_input(err, "missing the words of a rule");
+	return quick_read_words(text_get(&t), args_value(args, "name"), ret, err);
 }
 
 static int read_place(const struct args *args, struct rule_change *ret, struct err *err)

@@ -580,6 +580,7 @@ static int switch_same(struct bringup *b, struct candidate *c, const struct appl
 		return code;
 	if ((code = put_in_force(b->instance, c, same, 0, number, err)))
 		return code;
+	quick_wait_done(o->wait);
 	ret->generation = number;
 	if (!o->quick && (code = revisions_save_names(o->instance, same, &c->environment, err))) {
 		err_prefix(err, "the policy has the new addresses, but its record does not");
@@ -607,6 +608,8 @@ static int compile_same(struct candidate *c, const struct apply_options *o,
 
 	if (code)
 		return code;
+	if (!o->quick)
+		quick_keep_active(&c->quick);
 	if (candidate_compile(c, o->path, o->ifaces, o->n_ifaces))
 		return o->quick ? err_input(err, "the rule has errors; nothing was changed")
 				: err_input(err, "'%s' has errors with the new answers", o->path);

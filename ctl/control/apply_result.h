@@ -34,6 +34,7 @@ struct apply_options {
 	bool patient;            // the last load has taken too long (lb_apply_options)
 	bool quick;              // only quick rules change: apply_same()
 	struct quick_wait *wait; // with `quick`: the rules of others among them; NULL: none
+	bool answers;            // only answers for names change: apply_same()
 	bool unattended; // refuse a text that has lost most of the accepted policy (unchanged.h)
 };
 

@@ -219,7 +219,9 @@ static bool is_by_new(const struct candidate *c, const struct test_result *r)
 // the own login after the end of a quick rule, unless the policy is new.
 static bool counts(const struct lockout *l, const struct session *s, const struct login_answer *a)
 {
-	if (s == l->options->session && !(a->ended[0] && l->options->quick))
+	const struct apply_options *o = l->options;
+
+	if (s == o->session && !(a->ended[0] && (o->quick || o->answers)))
 		return true;
 	return is_by_new(a->by, &a->result);
 }

@@ -21,29 +21,6 @@ struct quick_file {
 	size_t n;
 };
 
-void quick_free_rule(struct quick_rule *rule)
-{
-	free(rule->name);
-	free(rule->text);
-	free(rule->by);
-	free(rule->note);
-	free(rule->origin);
-	free(rule->token);
-}
-
-void quick_free(struct quick_rules *q)
-{
-	vec_each (q, rule)
-		quick_free_rule(rule);
-	vec_free(q);
-}
-
-void quick_set_id(struct quick_rule *rule, uint64_t id)
-{
-	rule->id = id;
-	snprintf(rule->label, sizeof(rule->label), "quick %llu", (unsigned long long)id);
-}
-
 static void free_file(struct quick_file *f)
 {
 	for (size_t l = 0; l < LISTS; l++)
@@ -57,44 +34,13 @@ static char *path_of(const char *instance)
 
 // ---- the file -----------------------------------------------------------------------------------
 
-static char *copy_or_null(const struct json *from, const char *key)
-{
-	const char *text = json_get_string(from, key);
-
-	return text ? mem_strdup(text) : NULL;
-}
-
-void quick_read_rule(const struct json *from, struct quick_rule *ret)
-{
-	*ret = (struct quick_rule){
-		.name = copy_or_null(from, "name"),
-		.text = json_get_copy(from, "rule"),
-		.by = json_get_copy(from, "by"),
-		.note = json_get_copy(from, "note"),
-		.origin = copy_or_null(from, "origin"),
-		.token = copy_or_null(from, "token"),
-		.since_s = json_get_u64(from, "since_s"),
-		.until_s = json_get_u64(from, "until_s"),
-	};
-}
-
-static int read_rule(const struct json *from, struct quick_rules *ret)
-{
-	struct quick_rule rule;
-
-	quick_read_rule(from, &rule);
-	quick_set_id(&rule, json_get_u64(from, "id"));
-	vec_push(ret, rule);
-	return rule.id && rule.text[0] && ret->n <= QUICK_MAX ? 0 : -EBADMSG;
-}
-
 // A row with a version begins a list; the rows of its rules follow.
 static int read_row(void *ctx, const struct json *row)
 {
 	struct quick_file *f = ctx;
 
 	if (!json_get(row, "version"))
-		return f->n ? read_rule(row, &f->lists[f->n - 1]) : -EBADMSG;
+		return f->n ? quick_read_row(row, &f->lists[f->n - 1]) : -EBADMSG;
 	if (f->n == LISTS)
 		return -EBADMSG;
 	f->lists[f->n].version = json_get_u64(row, "version");
@@ -116,21 +62,6 @@ static int read_file(const char *instance, struct quick_file *ret, struct err *e
 	if (code == -EBADMSG)
 		err_hint(err, "move it away to continue without quick rules");
 	return code;
-}
-
-void quick_write_rule(struct json_writer *file, const struct quick_rule *rule)
-{
-	if (rule->name)
-		json_write_string(file, "name", rule->name);
-	json_write_string(file, "rule", rule->text);
-	json_write_string(file, "by", rule->by);
-	json_write_string(file, "note", rule->note);
-	if (rule->origin)
-		json_write_string(file, "origin", rule->origin);
-	if (rule->token)
-		json_write_string(file, "token", rule->token);
-	json_write_u64(file, "since_s", rule->since_s);
-	json_write_u64(file, "until_s", rule->until_s);
 }
 
 static void add_rule(struct json_writer *file, const struct quick_rule *rule)
@@ -242,121 +173,6 @@ int quick_read(const char *instance, struct quick_rules *ret, struct err *err)
 	int code = bpffs_exist(instance) ? instance_open(instance, &i, err) : 0;
 
 	return code ? code : read_for(instance, i, ret, err);
-}
-
-struct policy_quick *quick_texts(const struct quick_rules *q)
-{
-	struct policy_quick *texts = mem_zalloc(q->n, sizeof(*texts));
-
-	for (size_t n = 0; n < q->n; n++)
-		texts[n] = (struct policy_quick){
-			.label = q->at[n].label,
-			.name = q->at[n].name,
-			.text = q->at[n].text,
-		};
-	return texts;
-}
-
-// ---- changes ------------------------------------------------------------------------------------
-
-static char *copy(const char *text)
-{
-	return text ? mem_strdup(text) : NULL;
-}
-
-static size_t find_place(const struct quick_rules *q, const struct quick_place *place)
-{
-	size_t n = 0;
-
-	if (place->first || !place->before)
-		return place->first ? 0 : q->n;
-	while (n < q->n && q->at[n].id != place->before)
-		n++;
-	return n;
-}
-
-static int check_room(const struct quick_rules *q, const struct quick_rule *rule, struct err *err)
-{
-	vec_each (q, other)
-		if (rule->name && other->name && !strcmp(rule->name, other->name))
-			return err_input(err, "rule %llu has the name \"%s\"",
-					 (unsigned long long)other->id, rule->name);
-	if (q->n < QUICK_MAX)
-		return 0;
-	err_refused(err, "there are %d quick rules, which is the maximum", QUICK_MAX);
-	return err_hint(err, "write them into the policy, or their addresses into a set");
-}
-
-int quick_insert(struct quick_rules *q, struct quick_rule *from, const struct quick_place *place,
-		 struct err *err)
-{
-	struct quick_rule rule = *from;
-	size_t at = find_place(q, place);
-	int code = check_room(q, from, err);
-
-	if (code)
-		return code;
-	if (place->before && at == q->n)
-		return err_input(err, "no quick rule %llu", (unsigned long long)place->before);
-	quick_set_id(&rule, q->next++);
-	quick_set_id(from, rule.id);
-	rule.name = copy(from->name);
-	rule.origin = copy(from->origin);
-	rule.token = copy(from->token);
-	rule.text = mem_strdup(from->text);
-	rule.by = mem_strdup(from->by);
-	rule.note = mem_strdup(from->note);
-	vec_push(q, rule);
-	memmove(&q->at[at + 1], &q->at[at], (q->n - 1 - at) * sizeof(rule));
-	q->at[at] = rule;
-	quick_change(q);
-	return 0;
-}
-
-void quick_change(struct quick_rules *q)
-{
-	q->version = (q->base > q->newest ? q->base : q->newest) + 1;
-	q->changed = true;
-}
-
-size_t quick_end(struct quick_rules *q, uint64_t now_s)
-{
-	size_t kept = 0, ended;
-
-	for (size_t n = 0; n < q->n; n++)
-		if (q->at[n].until_s && q->at[n].until_s <= now_s)
-			quick_free_rule(&q->at[n]);
-		else
-			q->at[kept++] = q->at[n];
-	ended = q->n - kept;
-	q->n = kept;
-	if (ended)
-		quick_change(q);
-	return ended;
-}
-
-void quick_remain(const struct quick_rules *q, uint64_t after_s, struct quick_rules *ret)
-{
-	vec_each (q, from) {
-		struct quick_rule rule = {.until_s = from->until_s, .fresh = from->fresh};
-
-		if (from->until_s && from->until_s <= after_s)
-			continue;
-		quick_set_id(&rule, from->id);
-		rule.name = from->name ? mem_strdup(from->name) : NULL;
-		rule.text = mem_strdup(from->text);
-		vec_push(ret, rule);
-	}
-}
-
-uint64_t quick_next_end(const struct quick_rules *q)
-{
-	uint64_t next = UINT64_MAX;
-
-	vec_each (q, rule)
-		if (rule->until_s && rule->until_s < next)
-			next = rule->until_s;
-	return next;
 }
 
 int quick_check(const struct instance *i, const struct quick_rules *q, struct err *err)

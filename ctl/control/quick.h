@@ -11,43 +11,8 @@
 #include <stdint.h>
 
 #include "ctl/base/err.h"
-#include "ctl/base/json.h"
-#include "ctl/base/vec.h"
+#include "ctl/control/quick_list.h"
 #include "ctl/datapath/instance.h"
-#include "ctl/policy/env.h"
-
-#define QUICK_MAX      256
-#define QUICK_TEXT_MAX 16384 // bytes of a rule
-
-struct quick_rule {
-	uint64_t id;
-	char label[32];            // "quick 3"
-	char *name;                // NULL: none
-	char *text;                // without the name
-	char *by, *note, *origin;  // origin NULL: none
-	char *token;               // the file of a command (quick_wait.h); NULL: none
-	uint64_t since_s, until_s; // wall clock; until_s 0: permanent
-	bool fresh;                // of the running command
-};
-
-struct quick_rules {
-	struct quick_rule *at; // in the order in which they are evaluated
-	size_t n, cap;
-	uint64_t version;      // of these rules; 0: there never was a rule
-	uint64_t base, newest; // when they were read: of the active generation, of the file
-	uint64_t next;         // id of the next rule
-	bool changed;          // not written yet
-};
-// Where a new rule goes.
-struct quick_place {
-	bool first;      // in front of all others
-	uint64_t before; // id of a rule; 0: at the end
-};
-
-void quick_free(struct quick_rules *q);
-#define CLEANUP_QUICK CLEANUP(quick_free)
-void quick_free_rule(struct quick_rule *rule);
-void quick_set_id(struct quick_rule *rule, uint64_t id);
 
 // The rules of a generation that names this version. -ENODATA if the file does not have them. 0 or
 // -errno with err set.
@@ -56,26 +21,6 @@ int quick_read_version(const char *instance, uint64_t version, struct quick_rule
 // The active rules; of an instance that does not exist, or whose version the file does not have,
 // those of the latest change. 0 or -errno with err set.
 int quick_read(const char *instance, struct quick_rules *ret, struct err *err);
-// For candidates: the array has one for each rule and points into q. The caller frees it.
-struct policy_quick *quick_texts(const struct quick_rules *q);
-
-// Adds a copy of a rule, whose id and label it sets, and makes that a change. 0 or -errno with err
-// set: there is no room, or no such place, or another rule has the name.
-int quick_insert(struct quick_rules *q, struct quick_rule *rule, const struct quick_place *place,
-		 struct err *err);
-// A rule in a row of a file, without its id.
-void quick_read_rule(const struct json *from, struct quick_rule *ret);
-void quick_write_rule(struct json_writer *file, const struct quick_rule *rule);
-// Another version: the rules are written with the next switch.
-void quick_change(struct quick_rules *q);
-// Removes the rules whose time has come, and makes that a change. Returns their number.
-size_t quick_end(struct quick_rules *q, uint64_t now_s);
-// The rules that remain after this time, for another candidate: *ret, which is empty, gets copies
-// of what a candidate needs.
-void quick_remain(const struct quick_rules *q, uint64_t after_s, struct quick_rules *ret);
-// The time of the first end; UINT64_MAX: none ends.
-uint64_t quick_next_end(const struct quick_rules *q);
-
 // Under the lock, before a switch: refuses rules that were read before another command changed them
 // (-ESTALE). 0 or -errno with err set.
 int quick_check(const struct instance *i, const struct quick_rules *q, struct err *err);

@@ -229,6 +229,22 @@ static int load_same(struct candidate *c, struct apply_options *o, const struct 
 	return 0;
 }
 
+// Rules that are left out have ended, and the policy does not compile with the others either.
+static int save_left_out(const struct candidate *c, const struct apply_options *o, struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	int code;
+
+	err_clear(err);
+	if (o->dry_run)
+		return 0;
+	if ((code = bringup_open_running(o->instance, o->command, &b, err)))
+		return code;
+	if ((code = quick_check(b.instance, &c->quick, err)))
+		return code;
+	return quick_save(o->instance, &c->quick, err);
+}
+
 int quick_apply(struct candidate *c, const struct apply_options *options, quick_edit *edit,
 		void *ctx, struct apply_result *ret, struct err *err)
 {
@@ -254,5 +270,7 @@ int quick_apply(struct candidate *c, const struct apply_options *options, quick_
 	code = apply_same(c, &o, &same, ret, err);
 	if (code && !ret->culprit)
 		ret->culprit = culprit(c);
+	if (code == -EINVAL && !edit && quick_is_left_out(&c->quick))
+		return save_left_out(c, &o, err);
 	return code;
 }

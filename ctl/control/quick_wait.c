@@ -25,6 +25,7 @@
 #define TURN_MS 5000
 #define MARKED  ".marked" // the rule fails, or makes others fail
 #define SAID    ".said"   // warnings for the command
+#define ADDED   ".added"  // id of its rule
 
 static char *path_of(const struct quick_wait *w, const char *token, const char *kind)
 {
@@ -58,6 +59,7 @@ static void remove_all(const struct quick_wait *w, const char *token)
 	remove_file(w, token, "");
 	remove_file(w, token, MARKED);
 	remove_file(w, token, SAID);
+	remove_file(w, token, ADDED);
 }
 
 static void free_others(struct quick_wait *w)
@@ -137,12 +139,34 @@ void quick_wait_begin(struct quick_wait *w, const char *instance, const struct q
 		errno = 0; // then others take it for the file of a command that was killed
 }
 
-const struct quick_rule *quick_wait_find(const struct quick_wait *w, const struct quick_rules *q)
+static int read_added(void *ctx, const struct json *row)
 {
+	*(uint64_t *)ctx = json_get_u64(row, "id");
+	return 0;
+}
+
+static const struct state_kind added_kind = {.name = "added", .row = read_added};
+
+static uint64_t find_added(const struct quick_wait *w, const struct quick_rules *q)
+{
+	CLEANUP_FREE char *path = w->token ? path_of(w, w->token, ADDED) : NULL;
+	uint64_t id = 0;
+
+	if (!path)
+		return 0;
+	if (!state_read(path, &added_kind, &id, NULL) && id)
+		return id;
 	vec_each (q, rule)
-		if (w->token && rule->token && !strcmp(rule->token, w->token))
-			return rule;
-	return NULL;
+		if (rule->token && !strcmp(rule->token, w->token))
+			return rule->id;
+	return 0;
+}
+
+uint64_t quick_wait_find(struct quick_wait *w, const struct quick_rules *q)
+{
+	vec_each (&w->others, other) // they belong to the attempt before
+		other->id = 0;
+	return find_added(w, q);
 }
 
 bool quick_wait_withdraw(struct quick_wait *w)
@@ -271,8 +295,6 @@ void quick_wait_join(struct quick_wait *w, struct quick_rules *q)
 	struct dirent **names = NULL;
 	int n;
 
-	vec_each (&w->others, other)
-		other->id = 0;
 	if (!w->token || w->alone)
 		return;
 	n = scandir(w->folder, &names, is_ours, alphasort); // the oldest first
@@ -327,6 +349,22 @@ int quick_wait_take(struct quick_wait *w, quick_wait_print *print, void *ctx, st
 			return other_command(err);
 	}
 	return 0;
+}
+
+void quick_wait_done(const struct quick_wait *w)
+{
+	for (size_t n = 0; w && n < w->others.n; n++) {
+		const struct quick_other *other = &w->others.at[n];
+		CLEANUP_FREE char *path = path_of(w, other->token, ADDED);
+		CLEANUP(json_writer_free) struct json_writer file = {0};
+
+		if (!other->id)
+			continue;
+		state_add(&file, &added_kind);
+		json_write_u64(&file, "id", other->id);
+		json_write_end(&file);
+		state_write(path, &file, NULL);
+	}
 }
 
 void quick_wait_failed(struct quick_wait *w, uint64_t culprit)

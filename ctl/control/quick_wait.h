@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Commands that add quick rules at once share a switch: one of them adds the rules of all.
+// Commands that add quick rules at once share a switch: one adds the rules of all.
 //
 // Each puts its rule into /run/weir/NAME/adding/TOKEN, which it keeps locked while it lives. They
 // take turns, and each tries to switch with its own rule and those of the others. The one that
 // switches removes their files under the lock of the instance, right before the switch, so a
 // command that gives up and removes its own file knows that the rule will not be added. The others
-// find their token in the active rules. A rule that fails is marked, and fails by itself.
+// then get a file with the id of their rule, or, if the one that switched was killed before, find
+// their token in the active rules. A rule that fails is marked, and fails by itself.
 #pragma once
 
 #include <stdbool.h>
@@ -40,11 +41,12 @@ void quick_wait_free(struct quick_wait *w);
 // Puts the rule where others find it. A failure only means that no other command adds it.
 void quick_wait_begin(struct quick_wait *w, const char *instance, const struct quick_rule *rule,
 		      const struct quick_place *place);
-// Waits until no other of them makes an attempt; for some seconds, since it only saves switches.
+// Waits until no other command makes an attempt; for some seconds, since it only saves switches.
 void quick_wait_turn(struct quick_wait *w);
 void quick_wait_end_turn(struct quick_wait *w);
-// The rule that another command has added for this one; NULL: not yet.
-const struct quick_rule *quick_wait_find(const struct quick_wait *w, const struct quick_rules *q);
+// Begins an attempt. Returns the id of the rule if another command has added it; it may have ended
+// since. 0: not yet.
+uint64_t quick_wait_find(struct quick_wait *w, const struct quick_rules *q);
 // Adds the rules of the others.
 void quick_wait_join(struct quick_wait *w, struct quick_rules *q);
 // Are there rules of others in the last attempt?
@@ -58,6 +60,8 @@ int quick_wait_check(struct quick_wait *w, struct err *err);
 // has given up at this moment.
 typedef void quick_wait_print(void *ctx, uint64_t id, struct json_writer *file);
 int quick_wait_take(struct quick_wait *w, quick_wait_print *print, void *ctx, struct err *err);
+// After the switch, under the lock; w may be NULL.
+void quick_wait_done(const struct quick_wait *w);
 void quick_wait_say(struct json_writer *file, bool notice, const char *text);
 // An attempt with others has failed because of the rule `culprit` (0: unknown); decides which rules
 // the next one has.

@@ -178,6 +178,7 @@ static int apply_them(struct candidate *c, const struct apply_options *options, 
 	c->environment.session = o.session;
 	c->environment.must_guard = true;
 	take_names(&c->environment, &p->record);
+	o.answers = true;
 	o.ifaces = ifaces;
 	o.path = p->revision.path;
 	o.fleeting = p->revision.fleeting;

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from labnet import until
-from policylab import Policies, hits, programs, udp
+from labnet import WEIR, until
+from policylab import Policies, hits, logged_in, programs, udp
 
 NAME, OTHER, ONE, TWO, THREE = "moving.lab", "other.lab", "203.0.113.31", "203.0.113.32", "2001:db8:113::33"
 GRACE_S = 60
@@ -52,6 +52,33 @@ def record(weir):
     text = (weir.state / "accepted" / revision / "index").read_text()
     document = json.JSONDecoder().raw_decode(text[text.index("{"):])[0]
     return {name["name"]: name for name in document["names"]}
+
+
+def test_quick_rules_that_are_left_out(applied):
+    """The policy has a set less than they need: they do not keep its names from being followed."""
+    applied.policy(f"set ban dynamic\n{SET}", "--volatile", "--resolver", applied.pair.resolver)
+    applied("rule", "add", "drop proto udp from @ban to any port 9")
+    applied("detach")
+    assert "quick 1: unknown set '@ban'" in applied("attach", "near0").stderr
+    applied.pair.dns(NAME, TWO)
+    document = refresh(applied)
+    assert document["switched"] and dropped(applied, ONE, TWO) == [True, True]
+    assert [rule["id"] for rule in applied.json("rule", "list")["rules"]] == [1]
+    status = applied.json("status", status=2)
+    assert "1 quick rule is saved but not active (weir rule list)" in status["alarms"] and status["quick_rules"] == 0
+    applied.policy(f"set ban dynamic\n{SET}", "--resolver", applied.pair.resolver)
+    assert applied.json("status")["quick_rules"] == 1
+
+
+def test_a_login_that_only_a_quick_rule_passes_for_a_time(applied):
+    """The answers do not cut it off: the end of the rule does."""
+    pair = applied.pair
+    applied("rule", "add", "--for", "10m", f"pass proto tcp from {pair.far4} to any port 2222")
+    applied.policy(f"{SET}\npass proto udp from any port 53\ndefault drop", "--force", "--resolver", pair.resolver)
+    pair.dns(NAME, TWO)
+    command = [WEIR, "-n", applied.name, "-j", "refresh", "--policy", "--resolver", pair.resolver]
+    status, printed = logged_in(pair, pair.far4, command)
+    assert status == 0 and json.loads(printed)["switched"] and row(json.loads(printed))["added"] == 1, printed
 
 
 def history(weir):

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from labnet import WEIR, until
-from policylab import Policies, logged_in, login
+from labnet import ROOT, WEIR, until
+from policylab import Policies, hits, logged_in, login, tcp
 from rulelab import POLICY, SOURCE, alarms, ids, later, listed, passes, revision
 from statefile import read_rows, write_rows
 
@@ -431,6 +431,23 @@ def test_a_policy_with_which_they_compile_activates_them(on, policy):
     assert not passes(on) and not passes(on, 10) and ids(on) == [1, 2] and not alarms(on)
 
 
+def test_the_agent_ends_one_that_is_left_out(on, policy):
+    """The policy does not compile with those that remain."""
+    left_out(on, policy)
+    agent = on.run()
+    later(on, 0)
+    rows = read_rows(on.state / "rules", "rule")
+    write_rows(on.state / "rules", "rule", [row | ({"until_s": int(time.time()) - 1} if row.get("id") == 2 else {}) for row in rows])
+    on("block", "203.0.113.51")  # the agent looks again after a command
+    until(lambda: ids(on) == [1], 10)
+    assert any("1 quick rule is saved but not active" in alarm for alarm in alarms(on)), alarms(on)
+    assert "quick rule" in agent.said() and "error" not in agent.said(), agent.said()
+    assert not [alarm for alarm in alarms(on) if "ends of quick rules" in alarm]
+    assert passes(on) and on.json("rule", "add", "--dry-run", "drop proto udp to any port 8", status=1)["error"]
+    policy(POLICY)
+    assert ids(on) == [1] and not alarms(on)
+
+
 def test_rules_alone_that_do_not_compile(on, policy):
     policy(POLICY, "--volatile")
     on("rule", "add", "drop proto udp from @ban to any port 9")
@@ -452,6 +469,39 @@ def test_delete_while_detached(on):
     on("attach", "near0")
     assert passes(on) and not passes(on, 10)
     assert on.json("rule", "add", "drop proto udp to any port 11")["id"] == 3
+
+
+# ---- the examples of weir(8) --------------------------------------------------------------------------
+
+
+def example(first):
+    """A command of EXAMPLES that begins like this, in words."""
+    text = (ROOT / "docs" / "weir.8.scd").read_text(encoding="utf-8").split("# EXAMPLES")[1]
+    return next(line.strip().removesuffix("++") for line in text.splitlines() if line.strip().startswith(first)).split()[1:]
+
+
+def test_the_example_of_a_limit(on, pair):
+    on(*example("weir rule add --name ssh"))
+    begins = [tcp(22, SOURCE, sport=4000 + n) for n in range(10)]
+    assert pair.passes(*begins) == [True] * 6 + [False] * 4
+    assert pair.passes(tcp(22, "203.0.113.8"), tcp(22, SOURCE, flags="A"), tcp(80, SOURCE)) == [True] * 3
+    time.sleep(5.2)
+    assert pair.passes(*begins[:2]) == [True, False]
+    assert hits(on, "ssh") == 5
+
+
+def test_the_example_of_a_ban(on, pair, policy):
+    policy("set ban dynamic\ndefault pass")
+    on(*example("weir rule add drop proto tcp to any port 22 from @ban"))
+    assert pair.passes(tcp(22, SOURCE)) == [True]
+    on(*example("weir block --set ban"))
+    assert pair.passes(tcp(22, SOURCE), tcp(80, SOURCE), tcp(22, "203.0.113.8")) == [False, True, True]
+    policy("set ban dynamic\ndrop proto udp to any port 9")
+    assert pair.passes(tcp(22, SOURCE)) == [False]
+    entry, = on.json(*example("weir list --set ban"))["addresses"]
+    assert entry["address"] == SOURCE and 3500 < entry["left_s"] <= 3600
+    on("unblock", "--set", "ban", SOURCE)
+    assert pair.passes(tcp(22, SOURCE)) == [True]
 
 
 # ---- ends ---------------------------------------------------------------------------------------------
