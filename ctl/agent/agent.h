@@ -45,7 +45,8 @@ struct agent {
 	bool policy_was_absent; // at the start, so nothing was applied
 	const char
 		*metrics; // --metrics as given: the address to serve them on; NULL: only the socket
-	const char *hook; // --hook as given; NULL: not given
+	bool keeps_history;   // not --no-history
+	const char *hook;     // --hook as given; NULL: not given
 	const char *resolver; // --resolver as given; NULL: not given
 	const char *resolver_timeout;
 	const struct dns_options *dns; // from both, and the network namespace
@@ -64,6 +65,7 @@ struct agent {
 	struct hooks *hooks; // NULL: no --hook
 	struct names_part *names;
 	struct places_part *places;
+	struct history_part *history;
 	// To be called when what the policy file is made from has changed; NULL: not yet. applied:
 	// its feeds are followed too. Before that, the apply fetches them.
 	void (*inputs_changed)(struct agent *a, bool applied);
@@ -89,7 +91,7 @@ struct agent_part {
 #define AGENT_BY_FILE "agent (file)"
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
-	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks;
+	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks, agent_history;
 
 // To be called with the number of places of entries whenever the names of the instance were listed.
 void places_listed(struct agent *a, size_t n);

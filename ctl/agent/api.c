@@ -24,6 +24,7 @@
 #include "ctl/agent/changes.h"
 #include "ctl/agent/clients.h"
 #include "ctl/agent/files.h"
+#include "ctl/agent/history.h"
 #include "ctl/agent/process.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -42,6 +43,8 @@
 #define COMMAND_S   120
 #define BACKLOG     1024
 #define METRICS     "/metrics"
+#define LIVE        "/v1/live"
+#define HISTORY     "/v1/history"
 #define FORBIDDEN   403
 #define METHODS                                                                                    \
 	(EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | \
@@ -84,6 +87,7 @@ struct job {
 	struct agent_process *process;  // these two NULL: it waits
 	struct change *change;
 	struct api_words words;
+	struct history_query *history; // instead of a command
 	char *input;
 	size_t input_len;
 	bool streams, is_status, is_apply, started;
@@ -124,6 +128,7 @@ static void job_free(struct job *j)
 	process_stop(j->process);
 	change_forget(j->change);
 	api_words_free(&j->words);
+	history_query_free(j->history);
 	free(j->input);
 	free(j);
 }
@@ -232,11 +237,21 @@ static bool drop_if_left(struct job *j)
 	return true;
 }
 
+// In a copy of the agent.
+static int write_history(void *job, struct text *output, struct err *err)
+{
+	const struct job *j = job;
+
+	history_query_write(j->api->agent, j->history, output);
+	return 0;
+}
+
 static int start_command(struct job *j, struct err *err)
 {
 	struct api *api = j->api;
 	struct process_request request = {
-		.args = (const char *const *)j->words.list.at,
+		.args = j->history ? NULL : (const char *const *)j->words.list.at,
+		.run = j->history ? write_history : NULL,
 		.input = j->input,
 		.input_len = j->input_len,
 		.output_max = OUTPUT_MAX,
@@ -297,6 +312,7 @@ static void add_job(struct api *api, struct evhttp_request *request, struct job 
 		evhttp_add_header(evhttp_request_get_output_headers(request), "Retry-After", "1");
 		api_refuse(request, HTTP_SERVUNAVAIL, "too many requests wait");
 		api_words_free(&from->words);
+		history_query_free(from->history);
 		free(from->input);
 		return;
 	}
@@ -447,6 +463,33 @@ static void on_path(struct evhttp_request *request, struct api *api, const char 
 		api_refuse(request, HTTP_NOTFOUND, "no such path");
 }
 
+static void on_history(struct evhttp_request *request, struct api *api)
+{
+	struct job job = {.history = mem_new(struct history_query), .only_looks = true};
+	CLEANUP_JSON struct json *query = NULL;
+	struct err err = {0};
+	int code;
+
+	query = query_of(request, err.text, sizeof(err.text));
+	code = query ? history_query_make(api->agent, query, job.history, &err) : -EINVAL;
+	if (code) {
+		api_refuse(request, code == -ENOENT ? HTTP_NOTFOUND : HTTP_BADREQUEST, err.text);
+		history_query_free(job.history);
+		return;
+	}
+	add_job(api, request, &job);
+}
+
+static void on_rates(struct evhttp_request *request, struct api *api, const char *path)
+{
+	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET)
+		api_refuse_method(request, "GET");
+	else if (!strcmp(path, LIVE))
+		history_live(api->agent, request);
+	else
+		on_history(request, api);
+}
+
 static void on_request(struct evhttp_request *request, void *part)
 {
 	LOOP_SPAN("on_request");
@@ -461,7 +504,10 @@ static void on_request(struct evhttp_request *request, void *part)
 		on_metrics(request, api);
 		return;
 	}
-	on_path(request, api, path);
+	if (!strcmp(path, LIVE) || !strcmp(path, HISTORY))
+		on_rates(request, api, path);
+	else
+		on_path(request, api, path);
 }
 
 // At the address of --metrics. It shows nothing but numbers, so it does not matter who asks.

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ctl/base/num.h"
@@ -182,6 +183,11 @@ uint64_t json_get_u64(const struct json *object, const char *key)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
+double json_get_real(const struct json *object, const char *key)
+{
+	return json_number_value(json_object_get(inside(object), key));
+}
+
 size_t json_length(const struct json *array)
 {
 	return json_array_size(inside(array));
@@ -321,6 +327,32 @@ void json_write_u64(struct json_writer *w, const char *key, uint64_t n)
 
 	begin_value(w, key);
 	text_add(&w->text, num_format(n > INT64_MAX ? INT64_MAX : n, digits));
+}
+
+void json_write_real(struct json_writer *w, const char *key, double n)
+{
+	char digits[400]; // DBL_MAX has 309 before the point
+	size_t len;
+
+	if (!isfinite(n)) {
+		json_write_nothing(w, key);
+		return;
+	}
+	begin_value(w, key);
+	len = (size_t)snprintf(digits, sizeof(digits), "%.3f", n);
+	while (digits[len - 1] == '0')
+		len--;
+	text_addn(&w->text, digits, digits[len - 1] == '.' ? len - 1 : len);
+}
+
+void json_write_rough(struct json_writer *w, const char *key, double n)
+{
+	if (!isfinite(n)) {
+		json_write_nothing(w, key);
+		return;
+	}
+	begin_value(w, key);
+	text_addf(&w->text, "%.4g", n);
 }
 
 void json_write_bool(struct json_writer *w, const char *key, bool b)

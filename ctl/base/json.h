@@ -44,6 +44,7 @@ const char *json_get_string(const struct json *object, const char *key);
 char *json_get_copy(const struct json *object,
 		    const char *key); // "" if absent; the caller frees it
 uint64_t json_get_u64(const struct json *object, const char *key);
+double json_get_real(const struct json *object, const char *key); // of any number
 const char *json_text(const struct json *string);
 size_t json_length(const struct json *array);
 struct json *json_at(const struct json *array, size_t i);
@@ -82,6 +83,9 @@ void json_writer_free(struct json_writer *w);
 // document itself.
 void json_write_string(struct json_writer *w, const char *key, const char *s); // as json_string
 void json_write_u64(struct json_writer *w, const char *key, uint64_t n);       // as json_u64
+// With three decimals at most, or with four digits; what is not a finite number: null.
+void json_write_real(struct json_writer *w, const char *key, double n);
+void json_write_rough(struct json_writer *w, const char *key, double n);
 void json_write_bool(struct json_writer *w, const char *key, bool b);
 void json_write_nothing(struct json_writer *w, const char *key);
 void json_write_object(struct json_writer *w, const char *key);

@@ -7,7 +7,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/time.h"
-#include "ctl/cmd/rules.h"
+#include "ctl/control/active.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/identities.h"
 
@@ -34,7 +34,7 @@ static void read_rules(struct culprits *c)
 	CLEANUP_CANDIDATE struct candidate *policy = NULL;
 
 	forget_rules(c);
-	if (rules_load(c->instance, false, &policy, NULL))
+	if (active_rules(c->instance, false, &policy, NULL))
 		return;
 	for (size_t r = 0; r < policy->image->n_rules; r++) {
 		const char *identity = policy->image->about[r].identity;

@@ -327,6 +327,12 @@ void out_set_u64(struct out *o, const char *key, uint64_t value)
 		json_write_u64(&o->writer, key, value);
 }
 
+void out_set_real(struct out *o, const char *key, double value)
+{
+	if (has_values(o))
+		json_write_real(&o->writer, key, value);
+}
+
 void out_set_bool(struct out *o, const char *key, bool value)
 {
 	if (has_values(o))

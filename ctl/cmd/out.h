@@ -54,6 +54,7 @@ void out_flush(struct out *o);
 void out_text(struct out *o, const char *text, size_t len);
 void out_set_string(struct out *o, const char *key, const char *value); // NULL: null
 void out_set_u64(struct out *o, const char *key, uint64_t value);
+void out_set_real(struct out *o, const char *key, double value); // json_write_real
 void out_set_bool(struct out *o, const char *key, bool value);
 void out_set_time(struct out *o, const char *key, uint64_t wall_s); // RFC 3339; UINT64_MAX: null
 // The time that this document is about, before its other values; else it is the time of the first

@@ -13,6 +13,7 @@
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/active.h"
 #include "ctl/control/quick_apply.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/identities.h"
@@ -472,7 +473,7 @@ static int run_list(struct context *ctx, const struct args *args, struct err *er
 	}
 	if ((code = instance_open(ctx->instance, &i, err)))
 		return code;
-	code = rules_load(i, false, &c, &why);
+	code = active_rules(i, false, &c, &why);
 	if (code && !(code == -ENOENT && !why.kind)) {
 		*err = why;
 		return code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Names rules: the kernel has indexes of counters, the record of the revision has the text.
+// Prints the rules of the active policy with their counters, and quick rules.
 #include "ctl/cmd/rules.h"
 
 #include <errno.h>
@@ -11,33 +11,6 @@
 #include "ctl/control/active.h"
 #include "ctl/datapath/identities.h"
 #include "ctl/policy/words.h"
-
-static int load(const struct instance *i, enum active_part part, struct candidate **ret,
-		struct err *err)
-{
-	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
-	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	int code = active_record(i, part, c, about, err);
-
-	if (code)
-		return code;
-	if (candidate_name(c, about->path, NULL, 0))
-		return active_broken(about, err);
-	*ret = TAKE_PTR(c);
-	return 0;
-}
-
-int rules_load(const struct instance *i, bool addresses, struct candidate **ret, struct err *err)
-{
-	struct err why = {0};
-	int code = load(i, addresses ? ACTIVE_KNOWN : ACTIVE_NAMES, ret, &why);
-
-	if (code == -EBADMSG) // where the record has not all that it could have, the texts have it
-		return load(i, ACTIVE_ALL, ret, err);
-	if (code && err)
-		*err = why;
-	return code;
-}
 
 static int show_rule(struct context *ctx, const struct instance *i, const struct image_rule *about,
 		     uint8_t action, struct err *err)
@@ -73,7 +46,7 @@ int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
 	struct err why = {0};
-	int code = rules_load(i, false, &c, &why);
+	int code = active_rules(i, false, &c, &why);
 
 	if (code == -ENOENT && !why.kind)
 		return 0;

@@ -7,10 +7,6 @@
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/instance.h"
 
-// Names the rules of the active policy from its record (candidate_name); the caller frees it.
-// Returns 0; -ENOENT without err set if no policy is active; else -errno with err set. addresses:
-// also get the addresses of its lists.
-int rules_load(const struct instance *i, bool addresses, struct candidate **ret, struct err *err);
 // `weir block X port 22`: adds the quick rule `text`, with --for, --note, --origin, --force and
 // --dry-run of args. 0 or -errno with err set.
 int rule_add(struct context *ctx, const struct args *args, const char *text, struct err *err);

@@ -122,6 +122,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.takes_all = args_has(args, "force"),
 		.metrics = args_value(args, "metrics"),
 		.hook = args_value(args, "hook"),
+		.keeps_history = !args_has(args, "no-history"),
 		.resolver = args_value(args, "resolver"),
 		.resolver_timeout = args_value(args, "resolver-timeout"),
 	};
@@ -170,6 +171,7 @@ static const struct args_option options[] = {
 	{.name = "metrics",
 	 .arg = "ADDR:PORT",
 	 .help = "also serve /metrics there, to everybody who can reach it"},
+	{.name = "no-history", .help = "do not keep rates of the last 24 hours"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},

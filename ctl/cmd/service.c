@@ -11,6 +11,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
+#include "ctl/control/active.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/policy/words.h"
@@ -244,7 +245,7 @@ static int show(struct context *ctx, const char *name, struct err *err)
 	s->ctx = ctx;
 	s->pool = pool;
 	service_health_open(ctx->instance, &s->health);
-	if (!rules_load(pool->instance, true, &policy, NULL))
+	if (!active_rules(pool->instance, true, &policy, NULL))
 		s->policy = policy;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_array(ctx->out, "services");

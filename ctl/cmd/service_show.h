@@ -25,7 +25,7 @@ void egress_report(struct context *ctx, char *const *warnings, size_t n,
 // One line for each device, under "devices".
 void egress_table(struct out *o, const struct egresses *a);
 
-// Sets "vips", "protocols" and "ports" and prints a line. c is from rules_load(). If it is NULL or
+// Sets "vips", "protocols" and "ports" and prints a line. c is from active_rules(). If it is NULL or
 // has no service of that name, the keys are null.
 void service_show_vips(struct out *o, const struct candidate *c, const char *service);
 

@@ -6,12 +6,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/control/devices.h"
 #include "ctl/control/entries/store.h"
-
-// "block from", "allow to".
-const char *kind_text(uint8_t kind);
-const char *kind_key(uint8_t kind);  // "block-from": for JSON
-const char *kind_verb(uint8_t kind); // "block"
-const char *kind_side(uint8_t kind); // "from"
+#include "ctl/datapath/kinds.h"
 
 // "until 04:12 (1h)", "permanent"; with the date if it is not today.
 void show_until(struct text *t, uint64_t until_s, uint64_t now_s);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir stats: packets and bytes by reason, rule, backend and owner of entries.
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/base/mem.h"
@@ -10,100 +9,11 @@
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/devices.h"
-#include "ctl/control/entries/listing.h"
+#include "ctl/control/entries/sums.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
 
-// The entries of one origin and one list, of one verb.
-struct sum {
-	char *origin, *list;
-	const char *verb; // "block"
-	uint64_t entries, packets, bytes;
-	size_t last; // number of the entry that was added last
-};
-
-struct sums {
-	struct sum *at; // sorted by compare_sums
-	size_t n, cap;
-	size_t hint; // the sum that was found last
-};
-
-static void sums_free(struct sums *s)
-{
-	vec_each (s, sum) {
-		free(sum->origin);
-		free(sum->list);
-	}
-	vec_free(s);
-}
-
-static int compare_sums(const struct sum *sum, const char *origin, const char *list,
-			const char *verb)
-{
-	int order = strcmp(sum->list, list);
-
-	if (!order)
-		order = strcmp(sum->origin, origin);
-	return order ? order : strcmp(verb, sum->verb); // block before allow
-}
-
-static struct sum *insert(struct sums *s, size_t at, const char *origin, const char *list,
-			  const char *verb)
-{
-	vec_push(s, (struct sum){0});
-	memmove(s->at + at + 1, s->at + at, (s->n - 1 - at) * sizeof(*s->at));
-	s->at[at] =
-		(struct sum){.origin = mem_strdup(origin), .list = mem_strdup(list), .verb = verb};
-	return &s->at[at];
-}
-
-// The sum of this owner, which is made if it does not exist. Neighbours mostly have the same owner.
-static struct sum *find(struct sums *s, const char *origin, const char *list, const char *verb)
-{
-	size_t low = 0, high = s->n;
-
-	if (s->hint < s->n && !compare_sums(&s->at[s->hint], origin, list, verb))
-		return &s->at[s->hint];
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_sums(&s->at[middle], origin, list, verb) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	s->hint = low;
-	if (low < s->n && !compare_sums(&s->at[low], origin, list, verb))
-		return &s->at[low];
-	return insert(s, low, origin, list, verb);
-}
-
-// Adds the entry, unless another reference of the same owner has.
-static void add(struct sum *sum, const struct entry *entry, size_t number)
-{
-	if (sum->last == number)
-		return;
-	sum->last = number;
-	sum->entries++;
-	sum->packets += entry->kernel.hits.packets;
-	sum->bytes += entry->kernel.hits.bytes;
-}
-
-static void add_entry(struct sums *origins, struct sums *lists, const struct entry *entry,
-		      size_t number)
-{
-	const char *verb = kind_verb(entry->kernel.kind);
-
-	vec_each (&entry->references, reference) {
-		const struct owner *owner = reference->owner;
-
-		add(find(origins, owner->origin, "", verb), entry, number);
-		if (owner->list[0])
-			add(find(lists, owner->origin, owner->list, verb), entry, number);
-	}
-}
-
-static void show_sum(struct out *o, const struct sum *sum)
+static void show_sum(struct out *o, const struct owner_sum *sum)
 {
 	out_row(o);
 	if (sum->list[0])
@@ -113,11 +23,11 @@ static void show_sum(struct out *o, const struct sum *sum)
 	out_cell(o, "verb", "VERB", sum->verb);
 	out_tint(o, strcmp(sum->verb, "block") ? OUT_GREEN : OUT_RED);
 	out_cell_u64(o, "entries", "ENTRIES", sum->entries);
-	out_cell_u64(o, "packets", "PACKETS", sum->packets);
-	out_cell_u64(o, "bytes", "BYTES", sum->bytes);
+	out_cell_u64(o, "packets", "PACKETS", sum->total.packets);
+	out_cell_u64(o, "bytes", "BYTES", sum->total.bytes);
 }
 
-static void show_owners(struct out *o, const char *key, const struct sums *sums)
+static void show_owners(struct out *o, const char *key, const struct owner_sums *sums)
 {
 	out_table(o, key);
 	vec_each (sums, sum)
@@ -125,11 +35,10 @@ static void show_owners(struct out *o, const char *key, const struct sums *sums)
 	out_table_end(o);
 }
 
-// Prints the tables "origins" and "lists". An entry counts in full for each origin and each list
-// that refers to it, so sums of several rows can exceed what the datapath counted.
+// Prints the tables "origins" and "lists".
 static int show_all_owners(struct context *ctx, struct err *err)
 {
-	CLEANUP(sums_free) struct sums origins = {0}, lists = {0};
+	CLEANUP(owner_sums_free) struct owner_sums origins = {0}, lists = {0};
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_ENTRIES struct entries entries = {0};
 	const struct entry *entry;
@@ -143,7 +52,7 @@ static int show_all_owners(struct context *ctx, struct err *err)
 	while ((entry = entries_next(&entries))) {
 		if ((code = entries_count(&entries, err)))
 			return code;
-		add_entry(&origins, &lists, entry, ++number);
+		owner_sums_add(&origins, &lists, entry, ++number, NULL);
 	}
 	show_owners(ctx->out, "origins", &origins);
 	show_owners(ctx->out, "lists", &lists);

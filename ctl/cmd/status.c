@@ -21,6 +21,7 @@
 #include "ctl/cmd/status_services.h"
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/macs.h"
+#include "ctl/control/rates.h"
 #include "ctl/control/revisions.h"
 #include "ctl/control/state.h"
 #include "ctl/control/unseen.h"
@@ -46,7 +47,7 @@ struct status {
 	struct instance *instance;
 	struct clock clock;
 	struct counters *before, *after;
-	double seconds; // between the samples; 0: there is one
+	uint64_t span_ns; // between the samples; 0: there is one
 	struct alerts alerts;
 	bool trial;                     // one runs
 	struct generation_about *about; // of the active policy
@@ -89,7 +90,7 @@ static int sample(struct status *s, struct err *err)
 	if ((code = counters_read(s->instance, s->before, err)))
 		return code;
 	nanosleep(&pause, NULL);
-	s->seconds = (double)(time_ns(CLOCK_MONOTONIC) - began_ns) / 1e9;
+	s->span_ns = time_ns(CLOCK_MONOTONIC) - began_ns;
 	if ((code = counters_read(s->instance, s->after, err)))
 		return code;
 	unseen_look(s->instance, &s->unseen);
@@ -102,7 +103,7 @@ static double rate(const struct status *s, uint32_t number, bool drops)
 	struct counter a = counters_iface(s->before, number, drops);
 	struct counter b = counters_iface(s->after, number, drops);
 
-	return s->seconds > 0 ? (double)(b.packets - a.packets) / s->seconds : 0;
+	return rates_of(rates_moved(&a, &b).packets, s->span_ns);
 }
 
 static void add_others(const struct iface *iface, uint32_t progs_id, struct text *t)

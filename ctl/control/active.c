@@ -69,6 +69,33 @@ int active_broken(const struct generation_about *about, struct err *err)
 			  about->revision);
 }
 
+static int load(const struct instance *i, enum active_part part, struct candidate **ret,
+		struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	int code = active_record(i, part, c, about, err);
+
+	if (code)
+		return code;
+	if (candidate_name(c, about->path, NULL, 0))
+		return active_broken(about, err);
+	*ret = TAKE_PTR(c);
+	return 0;
+}
+
+int active_rules(const struct instance *i, bool addresses, struct candidate **ret, struct err *err)
+{
+	struct err why = {0};
+	int code = load(i, addresses ? ACTIVE_KNOWN : ACTIVE_NAMES, ret, &why);
+
+	if (code == -EBADMSG) // where the record has not all that it could have, the texts have it
+		return load(i, ACTIVE_ALL, ret, err);
+	if (code && err)
+		*err = why;
+	return code;
+}
+
 struct in_effect *in_effect_new(void)
 {
 	struct in_effect *e = mem_new(struct in_effect);

@@ -23,6 +23,10 @@ enum active_part { ACTIVE_ALL, ACTIVE_KNOWN, ACTIVE_NAMES };
 // rule is active; else -errno with err set.
 int active_record(const struct instance *i, enum active_part part, struct candidate *c,
 		  struct generation_about *ret, struct err *err);
+// Names the rules of the active policy from its record (candidate_name); the caller frees it.
+// Returns 0; -ENOENT without err set if no policy is active; else -errno with err set. addresses:
+// also get the addresses of its lists.
+int active_rules(const struct instance *i, bool addresses, struct candidate **ret, struct err *err);
 // The error of a record that does not compile.
 int active_broken(const struct generation_about *about, struct err *err);
 

@@ -122,11 +122,11 @@ static int read_tallies(const struct instance *i, const struct percpu_counters *
 	return 0;
 }
 
-static int read_all(const struct instance *i, const struct percpu_counters *all,
+static int read_all(const struct instance *i, uint64_t numbers, const struct percpu_counters *all,
 		    struct counters *ret)
 {
 	for (uint32_t number = 0; number < WEIR_IFACES; number++) {
-		int code = read_iface(i, number, all, ret);
+		int code = numbers >> number & 1 ? read_iface(i, number, all, ret) : 0;
 
 		if (code)
 			return code;
@@ -134,9 +134,9 @@ static int read_all(const struct instance *i, const struct percpu_counters *all,
 	return read_tallies(i, all, ret);
 }
 
-int counters_read(const struct instance *i, struct counters *ret, struct err *err)
+int counters_read_of(const struct instance *i, uint64_t numbers, struct counters *ret,
+		     struct err *err)
 {
-	CLEANUP_FREE struct counters *sums = mem_new(struct counters);
 	CLEANUP_FREE struct counter *values = NULL;
 	struct percpu_counters all = {0};
 	int code = percpu_values(COUNTERS_MAX, sizeof(*values), &values, &all.cpus, err);
@@ -144,8 +144,18 @@ int counters_read(const struct instance *i, struct counters *ret, struct err *er
 	if (code)
 		return code;
 	all.at = values;
-	if ((code = read_all(i, &all, sums)))
+	if ((code = read_all(i, numbers, &all, ret)))
 		return err_system(err, -code, "cannot read the counters of instance '%s'", i->name);
+	return 0;
+}
+
+int counters_read(const struct instance *i, struct counters *ret, struct err *err)
+{
+	CLEANUP_FREE struct counters *sums = mem_new(struct counters);
+	int code = counters_read_of(i, UINT64_MAX, sums, err);
+
+	if (code)
+		return code;
 	*ret = *sums;
 	return 0;
 }

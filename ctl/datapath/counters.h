@@ -15,6 +15,9 @@ struct counters {
 // Reads all counters. The counters of an interface are kept until another one gets its number. 0 or
 // -errno with err set.
 int counters_read(const struct instance *i, struct counters *ret, struct err *err);
+// Only of interfaces whose bit is set; the others stay as they are.
+int counters_read_of(const struct instance *i, uint64_t numbers, struct counters *ret,
+		     struct err *err);
 
 // Another interface gets this number: its counters begin at zero. 0 or -errno with err set.
 int counters_clear(const struct instance *i, uint32_t number, struct err *err);

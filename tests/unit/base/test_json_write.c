@@ -2,6 +2,7 @@
 // Unit tests of the writer in ctl/base/json.h: the same text as the tree of json.h gives.
 #include "tests/unit/base/unit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,35 @@ static void test_as_the_tree(void **state)
 	}
 }
 
+static void test_reals(void **state)
+{
+	static const double values[] = {0,     1,      10.5, 0.1234,  1234567.8,
+					1e300, 0.0004, NAN,  INFINITY};
+	CLEANUP(json_writer_free) struct json_writer w = {0}, rough = {0};
+	CLEANUP_JSON struct json *j = NULL;
+
+	json_write_array(&w, NULL);
+	json_write_array(&rough, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		if (i != 5)
+			json_write_real(&w, NULL, values[i]);
+		json_write_rough(&rough, NULL, values[i]);
+	}
+	json_write_end(&w);
+	json_write_end(&rough);
+	assert_string_equal(text_get(&w.text), "[0,1,10.5,0.123,1234567.8,0,null,null]\n");
+	assert_string_equal(text_get(&rough.text),
+			    "[0,1,10.5,0.1234,1.235e+06,1e+300,0.0004,null,null]\n");
+	w.text.len = 0;
+	json_write_object(&w, NULL);
+	json_write_real(&w, "huge", 1e15);
+	json_write_u64(&w, "n", 7);
+	json_write_end(&w);
+	j = json_parse(w.text.at, w.text.len, NULL, 0);
+	assert_true(json_get_real(j, "huge") == 1e15 && json_get_real(j, "n") == 7.0);
+	assert_true(json_get_real(j, "none") == 0.0);
+}
+
 // The caller takes parts away between values.
 static void test_in_parts(void **state)
 {
@@ -93,6 +123,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_as_the_tree),
 		cmocka_unit_test(test_in_parts),
+		cmocka_unit_test(test_reals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

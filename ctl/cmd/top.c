@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir top: packets and bytes per second, as documents or as a table.
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/best.h"
+#include "ctl/base/log.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/base/time.h"
+#include "ctl/cmd/command.h"
+#include "ctl/control/reading.h"
+#include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/lock.h"
+
+#define EVERY_MS       1000
+#define EVERY_LEAST_MS 100
+#define EVERY_MOST_MS  60000
+#define PATIENCE_MS    3000 // without a lock, a reading can meet an apply, or a detach and an attach
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+	stop = 1;
+}
+
+static void catch_signals(void)
+{
+	const struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+struct top {
+	struct context *ctx;
+	struct rates_reader reading;
+	uint64_t every_ms;
+	uint64_t left; // documents until the end; UINT64_MAX: no end
+	bool all;      // also what has counted nothing
+	size_t most;   // rows of a part
+	bool warned;
+	uint64_t good_ms; // monotonic, the last reading
+};
+
+static void top_free(struct top *t)
+{
+	reading_close(&t->reading);
+}
+
+// ---- output -------------------------------------------------------------------------------------
+
+static const char *const columns[RATES_PARTS][RATES_LABELS] = {
+	[RATES_TOTALS] = {"TOTAL"},
+	[RATES_INTERFACES] = {"INTERFACE", "REASON", "VERDICT"},
+	[RATES_RULES] = {"RULE", "PLACE", "ACTION"},
+	[RATES_SERVICES] = {"SERVICE"},
+	[RATES_BACKENDS] = {"SERVICE", "BACKEND"},
+	[RATES_ORIGINS] = {"ORIGIN", "VERB"},
+	[RATES_LISTS] = {"LIST", "ORIGIN", "VERB"},
+	[RATES_ENTRIES] = {"ADDRESS", "KIND"},
+};
+
+static void show_rate(struct out *o, const char *key, const char *column, double rate)
+{
+	num_text text;
+
+	out_set_real(o, key, rate);
+	out_cell_as(o, NULL, column, num_format_short(rate, text), 0);
+}
+
+static void show_row(struct out *o, enum rates_part part, const struct rates_row *row,
+		     uint64_t span_ns)
+{
+	const struct rates_about *about = &rates_about[part];
+
+	out_row(o);
+	for (size_t n = 0; n < RATES_LABELS && about->labels[n]; n++) {
+		const char *label = row->labels[n] ? row->labels[n] : "";
+
+		out_set_string(o, about->labels[n], label);
+		out_cell(o, NULL, columns[part][n], label[0] ? label : "(none)");
+	}
+	out_set_u64(o, "packets", row->now.packets);
+	out_set_u64(o, "bytes", row->now.bytes);
+	show_rate(o, "packets_per_s", "PACKETS/S", rates_of(row->moved.packets, span_ns));
+	show_rate(o, "bytes_per_s", "BYTES/S", rates_of(row->moved.bytes, span_ns));
+}
+
+static bool is_shown(const struct top *t, enum rates_part part, const struct rates_row *row)
+{
+	return t->all || part == RATES_TOTALS || row->moved.packets;
+}
+
+// In their order, or the busiest first. *rest: what the rows have counted, without the shown ones.
+static void show_rows(struct top *t, enum rates_part part, struct counter *rest)
+{
+	const struct rates_list *list = &t->reading.lists[part];
+	struct best best = {.max = t->most};
+
+	for (size_t n = 0; n < list->n; n++)
+		if (is_shown(t, part, &list->at[n]))
+			best_offer(&best,
+				   t->most == BEST_ALL ? 0 : UINT64_MAX - list->at[n].moved.packets,
+				   n);
+	best_sort(&best);
+	vec_each (&best.kept, item) {
+		const struct rates_row *row = &list->at[item->at];
+
+		show_row(t->ctx->out, part, row, list->span_ns);
+		rest->packets -= row->moved.packets;
+		rest->bytes -= row->moved.bytes;
+	}
+	best_free(&best);
+}
+
+// *ret_rest: what --top has left out.
+static void show_part(struct top *t, enum rates_part part, struct counter *ret_rest)
+{
+	const struct rates_list *list = &t->reading.lists[part];
+	struct out *o = t->ctx->out;
+	struct counter moved = {0};
+	bool any = false;
+
+	vec_each (list, row) {
+		any = any || is_shown(t, part, row);
+		moved.packets += row->moved.packets;
+		moved.bytes += row->moved.bytes;
+	}
+	if (any && part)
+		out_line(o, "%s", "");
+	out_table(o, rates_about[part].array);
+	show_rows(t, part, &moved);
+	out_table_end(o);
+	*ret_rest = moved;
+}
+
+// What was left out by --top: the sum of each part.
+static void show_rests(struct top *t, const struct counter rests[RATES_PARTS])
+{
+	struct out *o = t->ctx->out;
+
+	if (t->most == BEST_ALL)
+		return;
+	out_object(o, "others");
+	for (enum rates_part part = 0; part < RATES_PARTS; part++) {
+		uint64_t span_ns = t->reading.lists[part].span_ns;
+
+		if (!rests[part].packets)
+			continue;
+		out_object(o, rates_about[part].array);
+		out_set_real(o, "packets_per_s", rates_of(rests[part].packets, span_ns));
+		out_set_real(o, "bytes_per_s", rates_of(rests[part].bytes, span_ns));
+		out_end(o);
+	}
+	out_end(o);
+}
+
+static uint64_t wall_ms_of(uint64_t monotonic_ns)
+{
+	return time_ms(CLOCK_REALTIME) - (time_ns(CLOCK_MONOTONIC) - monotonic_ns) / 1000000;
+}
+
+static void show(struct top *t)
+{
+	const struct rates_list *lists = t->reading.lists;
+	struct counter rests[RATES_PARTS];
+	struct out *o = t->ctx->out;
+
+	out_set_moment(o, wall_ms_of(lists[RATES_INTERFACES].now_ns));
+	out_set_string(o, "instance", t->ctx->instance);
+	out_set_u64(o, "span_us", lists[RATES_INTERFACES].span_ns / 1000);
+	out_set_u64(o, "entries_span_us", lists[RATES_ENTRIES].span_ns / 1000);
+	for (enum rates_part part = 0; part < RATES_PARTS; part++)
+		show_part(t, part, &rests[part]);
+	show_rests(t, rests);
+	if (out_is_json(o))
+		out_next_document(o);
+	else
+		out_flush(o);
+}
+
+// ---- times --------------------------------------------------------------------------------------
+
+// The next of the times that are a multiple of `every` after the first one. A command that was
+// stopped leaves out those that have passed.
+static uint64_t next_ns(uint64_t first_ns, uint64_t every_ms, uint64_t now_ns)
+{
+	uint64_t every_ns = every_ms * 1000000;
+
+	return first_ns + ((now_ns - first_ns) / every_ns + 1) * every_ns;
+}
+
+static void sleep_until(uint64_t ns)
+{
+	const struct timespec at = {.tv_sec = (time_t)(ns / 1000000000),
+				    .tv_nsec = (long)(ns % 1000000000)};
+
+	while (!stop && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+}
+
+// *ret_taken: all was read.
+static int take(struct top *t, bool *ret_taken, struct err *err)
+{
+	const struct err *unknown = &t->reading.rules_unknown;
+	uint64_t now_ms = time_ms(CLOCK_MONOTONIC);
+	struct err why = {0};
+	int code = reading_take(&t->reading, &why);
+
+	*ret_taken = !code;
+	if (code && now_ms - t->good_ms < PATIENCE_MS)
+		return 0;
+	if (code) {
+		*err = why;
+		return code;
+	}
+	t->good_ms = now_ms;
+	if (unknown->kind && !t->warned)
+		log_warning("%s", unknown->text);
+	t->warned = unknown->kind;
+	return 0;
+}
+
+static int loop(struct top *t, struct err *err)
+{
+	uint64_t first_ns = time_ns(CLOCK_MONOTONIC);
+	bool taken;
+	int code = take(t, &taken, err);
+
+	if (code)
+		return code;
+	while (t->left && !out_failed(t->ctx->out)) {
+		sleep_until(next_ns(first_ns, t->every_ms, time_ns(CLOCK_MONOTONIC)));
+		if (stop)
+			return 0;
+		if ((code = take(t, &taken, err)))
+			return code;
+		if (!taken)
+			continue;
+		show(t);
+		t->left -= t->left != UINT64_MAX;
+		if (t->left && !out_is_json(t->ctx->out))
+			out_line(t->ctx->out, "%s", "");
+	}
+	return 0;
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+static int read_options(struct top *t, const struct args *args, struct err *err)
+{
+	const char *count = args_value(args, "count"), *every = args_value(args, "every");
+	const char *most = args_value(args, "top");
+	uint64_t n;
+
+	t->all = args_has(args, "all");
+	t->most = BEST_ALL;
+	if (most && num_parse_u64(most, strlen(most), 1, SIZE_MAX - 1, &n))
+		return err_input(err, "--top '%s' is not a number of rows", most);
+	if (most)
+		t->most = (size_t)n;
+	t->left = t->ctx->json ? UINT64_MAX : 1;
+	t->every_ms = EVERY_MS;
+	if (count && num_parse_count(count, strlen(count), 1, UINT32_MAX, &t->left))
+		return err_input(err, "--count '%s' is not a count of 1 or more", count);
+	if (every &&
+	    num_parse_time_ms(every, strlen(every), EVERY_LEAST_MS, EVERY_MOST_MS, &t->every_ms)) {
+		err_input(err, "--every '%s' is not a time from 100ms to 1m", every);
+		return err_hint(err, "for example --every 500ms");
+	}
+	return 0;
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP(top_free) struct top t = {.ctx = ctx};
+	int code = args_expect_words(args, 0, 0, "", err);
+
+	if (code)
+		return code;
+	if ((code = read_options(&t, args, err)))
+		return code;
+	if ((code = bpffs_ready(err)))
+		return code;
+	lock_never_wait(true); // entries are read at the next time instead
+	if ((code = reading_open(ctx->instance, &t.reading, err)))
+		return code;
+	catch_signals();
+	if ((code = loop(&t, err)))
+		return code;
+	if (ctx->json) // the last document of the stream
+		out_set_bool(ctx->out, "end", true);
+	return 0;
+}
+
+static const struct args_option options[] = {
+	{.name = "count", .letter = 'c', .arg = "N", .help = "stop after N documents or tables"},
+	{.name = "every", .arg = "TIME", .help = "measure for TIME, 100ms to 1m (default 1s)"},
+	{.name = "top", .arg = "N", .help = "at most the N busiest rows of each part"},
+	{.name = "all", .help = "also show what has counted nothing in this time"},
+	OPTION_WIDE_TABLES,
+	{0},
+};
+
+const struct command cmd_top = {
+	.name = "top",
+	.usage = "[OPTIONS]",
+	.summary = "show packets and bytes per second",
+	.text = "Measures for a second and prints a table; with -j one document a second, until ^C. Entries\n"
+		"and their owners are read every 10 seconds, so a shorter command does not show them.\n"
+		"\n"
+		"  weir top\n"
+		"  weir -j top --every 200ms -c 50",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""weir top: rates are as the generator sends, whatever happens between two readings."""
+
+import bisect
+import contextlib
+import datetime
+import json
+import re
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from labnet import plain, run, socket_in, until
+
+FAST = 0  # as fast as one process sends
+SOURCE, OTHER = "198.51.100.7", "198.51.100.8"
+
+
+class Generator(threading.Thread):
+    """Sends a frame at a rate until the end, and keeps when it had sent how many."""
+
+    def __init__(self, pair, frame, rate):
+        super().__init__(daemon=True)
+        self.pair, self.frame, self.rate, self.ended = pair, bytes(frame), rate, False
+        self.times, self.counts = [], []
+
+    def run(self):
+        turn = 1 if self.rate else 200
+        with socket_in(self.pair.far_netns, socket.AF_PACKET, socket.SOCK_RAW, 0) as sock:
+            sock.bind((self.pair.far_device, 0))
+            start, sent = time.time(), 0
+            while not self.ended:
+                for _ in range(turn):
+                    sock.send(self.frame)
+                sent += turn
+                self.times.append(time.time())
+                self.counts.append(sent)
+                if self.rate:
+                    time.sleep(max(0, start + sent / self.rate - time.time()))
+
+    def sent_until(self, when):
+        return self.counts[max(0, bisect.bisect_right(self.times, when) - 1)]
+
+
+@contextlib.contextmanager
+def generator(pair, frame, rate):
+    thread = Generator(pair, frame, rate)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.ended = True
+        thread.join()
+
+
+def transmitted(pair):
+    link = json.loads(run(["ip", "-n", pair.far_netns, "-j", "-s", "link", "show", pair.far_device]).stdout)[0]
+    return link["stats64"]["tx"]["packets"]
+
+
+def documents_of(process, timeout=30):
+    output, _ = process.communicate(timeout=timeout)
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+def total(document, name):
+    return next(row for row in document["totals"] if row["total"] == name)
+
+
+def mean(documents, name):
+    """Packets per second over all documents, by their rates and spans."""
+    spans = [document["span_us"] for document in documents]
+    return sum(total(one, name)["packets_per_s"] * one["span_us"] for one in documents) / sum(spans)
+
+
+def wall_s(document):
+    return datetime.datetime.fromisoformat(document["time"]).timestamp()
+
+
+@pytest.mark.parametrize("rate", [10, 1000, FAST])
+def test_rates_are_those_of_the_generator(pair, on, rate):
+    """Also of one that a busy machine makes uneven: what it has sent in the time of the documents is the truth."""
+    on("block", SOURCE)
+    before = transmitted(pair)
+    with generator(pair, pair.udp(SOURCE), rate) as source:
+        time.sleep(0.3)
+        process = on.start("-j", "top", "-c", "8")
+        time.sleep(1.5)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        process.send_signal(signal.SIGCONT)
+        documents = documents_of(process)[:-1]
+    assert len(documents) == 8 and max(one["span_us"] for one in documents) > 3e6
+    since, until_s = wall_s(documents[0]) - documents[0]["span_us"] / 1e6, wall_s(documents[-1])
+    assert sum(one["span_us"] for one in documents) / 1e6 == pytest.approx(until_s - since, abs=0.01)
+    truth = (source.sent_until(until_s) - source.sent_until(since)) / (until_s - since)
+    lost = 1 - (transmitted(pair) - before) / source.counts[-1]  # full queues, when it sends as fast as it can
+    assert mean(documents, "dropped") == pytest.approx(truth * (1 - lost), rel=0.01 if rate else 0.03)
+    assert rate == 0 or truth == pytest.approx(rate, rel=0.1)
+    rows = [row for one in documents for row in one["interfaces"] if row["verdict"] == "drop"]
+    assert {(row["interface"], row["reason"]) for row in rows} == {("near0", "block-from")}
+    # What the documents have counted is what the counters have counted: nothing is lost between two documents.
+    moved = sum(round(total(one, "dropped")["packets_per_s"] * one["span_us"] / 1e6) for one in documents[1:])
+    counted = total(documents[-1], "dropped")["packets"] - total(documents[0], "dropped")["packets"]
+    assert moved == pytest.approx(counted, rel=0.001, abs=8)
+
+
+def test_counters_are_those_of_metrics(pair, weir, tmp_path):
+    path = tmp_path / "near.weir"
+    path.write_text('interface near0\n"seven" drop from 198.51.100.7\n"eight" pass from 198.51.100.8\n')
+    weir("apply", path)
+    weir("block", "203.0.113.9", "--origin", "me")
+    pair.send_from_far(*[pair.udp(SOURCE)] * 7, *[pair.udp(OTHER)] * 8, *[pair.udp("203.0.113.9")] * 9)
+    until(lambda: not pair.free("203.0.113.9")[0])
+    document = plain(json.loads(weir("-j", "top", "-c", "1", "--all").stdout.splitlines()[0]))
+    metrics = weir("metrics").stdout
+    for row in document["interfaces"]:
+        if row["packets"]:
+            labels = f'interface="{row["interface"]}",verdict="{row["verdict"]}",reason="{row["reason"]}"'
+            assert re.search(rf'^weir_packets_total{{.*{labels}}} {row["packets"]}$', metrics, re.M), row
+            assert re.search(rf'^weir_bytes_total{{.*{labels}}} {row["bytes"]}$', metrics, re.M), row
+    assert {(row["rule"], row["action"], row["packets"]) for row in document["rules"]} == \
+        {("seven", "drop", 7), ("eight", "pass", 8)}
+    for row in document["rules"]:
+        assert re.search(rf'^weir_rule_packets_total{{.*rule="{row["rule"]}"}} {row["packets"]}$', metrics, re.M), row
+    assert [(row["origin"], row["verb"], row["packets"]) for row in document["origins"]] == [("me", "block", 10)]
+
+
+def test_no_rate_of_what_was_counted_before(pair, weir, tmp_path):
+    """Rules that are added, removed and named again, another policy, a detach, an attach: no rate above what was sent."""
+    path = tmp_path / "near.weir"
+
+    def apply(*rules):
+        path.write_text("interface near0\n" + "".join(f"{rule}\n" for rule in rules))
+        weir("apply", path)
+
+    apply('"a" drop from 198.51.100.7')
+    pair.send_from_far(*[pair.udp(SOURCE)] * 3000)
+    process = weir.start("-j", "top", "--every", "100ms")
+    time.sleep(0.5)
+    apply('"b" drop from 198.51.100.8')
+    time.sleep(0.7)
+    apply('"b" drop from 198.51.100.8', '"a" drop from 198.51.100.7')
+    time.sleep(0.7)
+    weir("detach", "near0")
+    weir("apply", path)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    documents = documents_of(process)
+    assert process.returncode == 0 and documents[-1]["end"] and len(documents) > 8, documents[-1]
+    rows = [row for one in documents[:-1] for key in ("totals", "interfaces", "rules") for row in one[key]]
+    assert all(0 <= row["packets_per_s"] < 500 for row in rows), max(row["packets_per_s"] for row in rows)
+    assert {row["rule"] for one in documents[:-1] for row in one["rules"]} <= {"a", "b"}
+
+
+def test_removed_instance_is_an_error(on):
+    process = on.start("-j", "top", "--every", "100ms")
+    time.sleep(0.5)
+    on("detach")
+    documents = documents_of(process)
+    assert process.returncode == 1 and documents[-1]["error"]["text"]
+
+
+def test_entries_and_owners_have_rates(pair, on):
+    on("block", SOURCE, "--origin", "one")
+    on("block", OTHER, "--origin", "two")
+    with generator(pair, pair.udp(SOURCE), 100):
+        time.sleep(0.2)
+        documents = documents_of(on.start("-j", "top", "-c", "12"))[:-1]
+    last = documents[-1]
+    assert [one["entries_span_us"] > 0 for one in documents] == [False] * 9 + [True] * 3 or \
+        9.5e6 < last["entries_span_us"] < 11.5e6
+    assert [(row["address"], row["kind"]) for row in last["entries"]] == [(SOURCE, "block-from")]
+    assert last["entries"][0]["packets_per_s"] == pytest.approx(100, rel=0.02)
+    assert [(row["origin"], row["packets_per_s"]) for row in last["origins"]] == \
+        [("one", last["entries"][0]["packets_per_s"])]
+
+
+def test_text_is_a_table(pair, on):
+    on("block", SOURCE)
+    with generator(pair, pair.udp(SOURCE), 200):
+        time.sleep(0.2)
+        lines = on("top", "--every", "500ms").stdout.splitlines()
+    assert lines[0].split() == ["TOTAL", "PACKETS/S", "BYTES/S"]
+    drops = next(line.split() for line in lines if "block-from" in line)
+    assert drops[:3] == ["near0", "block-from", "drop"] and 150 < int(drops[3]) < 250
+
+
+@pytest.mark.parametrize("options, message", [
+    (["--every", "99ms"], "--every '99ms' is not a time from 100ms to 1m (for example --every 500ms)"),
+    (["--every", "61s"], "--every '61s' is not a time"), (["-c", "0"], "--count '0' is not a count"),
+    (["--every", "x"], "--every 'x' is not a time"), (["near0"], "unexpected argument 'near0'")])
+def test_wrong_options(on, options, message):
+    assert message in on.fails(1, "top", *options)
+
+
+def test_without_an_instance(weir):
+    assert weir.name in weir.fails(1, "top")
