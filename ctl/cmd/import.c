@@ -13,6 +13,7 @@
 #include "ctl/cmd/import_run.h"
 #include "ctl/import/addrlist.h"
 #include "ctl/import/iptables.h"
+#include "ctl/import/keepalived.h"
 
 #define SIZE_MAX_BYTES  (64u << 20)
 #define IFACES_MAX      63
@@ -162,6 +163,11 @@ static int read_plain(const char *text, size_t len, struct import_job *job, stru
 	return import_plain(text, len, &job->list, &job->policy, &job->listed, err);
 }
 
+static int read_keepalived(const char *text, size_t len, struct import_job *job, struct err *err)
+{
+	return import_keepalived(text, len, job->options.source, &job->policy, &job->counts, err);
+}
+
 static int report_list(struct context *ctx, const struct args *args, const struct import_job *job,
 		       struct err *err)
 {
@@ -192,6 +198,7 @@ static const struct {
 	{"iptables", import_save, "iface forward strict ipv4 ipv6", false},
 	{"ipset", read_ipset, "strict set", true},
 	{"plain", read_plain, "strict column", true},
+	{"keepalived", read_keepalived, "strict", false},
 };
 
 static bool has_option(const char *options, const char *name)
@@ -217,7 +224,7 @@ static int find_form(const char *name, size_t *ret, struct err *err)
 		if (!strcmp(forms[*ret].name, name))
 			return 0;
 	err_input(err, "unknown form '%s'", name);
-	return err_hint(err, "nft, iptables, ipset or plain");
+	return err_hint(err, "nft, iptables, ipset, plain or keepalived");
 }
 
 static int report(struct context *ctx, const struct args *args, const struct import_job *job,
@@ -328,14 +335,15 @@ static const struct args_option options[] = {
 
 const struct command cmd_import = {
 	.name = "import",
-	.usage = "nft|iptables|ipset|plain FILE|- [OPTIONS]",
+	.usage = "nft|iptables|ipset|plain|keepalived FILE|- [OPTIONS]",
 	.summary = "print a policy or list for the rules or sets of another firewall",
 	.text = "nft: the output of nft -j list ruleset, or a ruleset in words, which nft reads in a\n"
 		"network namespace without a name (root). iptables: the output of iptables-save or\n"
 		"ip6tables-save, translated by iptables-restore-translate. The ruleset has to remain\n"
 		"active: Weir drops nothing that it accepts, and leaves to it what Weir cannot express.\n"
 		"ipset: the output of ipset save. plain: addresses among other columns and comments.\n"
-		"Both, and nft with --set, print a list file for the policy.",
+		"Both, and nft with --set, print a list file for the policy. keepalived: services for its\n"
+		"virtual servers.",
 	.options = options,
 	.run = run,
 };

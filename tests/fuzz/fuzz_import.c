@@ -5,6 +5,7 @@
 
 #include "ctl/import/addrlist.h"
 #include "ctl/import/iptables.h"
+#include "ctl/import/keepalived.h"
 #include "tests/fuzz/environment.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -57,6 +58,16 @@ static void read_iptables(const char *save, size_t len)
 		iptables_complete(kept.text.at, kept.text.len, &nft, &kept.marks);
 }
 
+static void read_keepalived(const char *text, size_t len)
+{
+	CLEANUP_TEXT struct text policy = {0};
+	struct import_counts n = {0};
+	struct err err = {0};
+
+	if (import_keepalived(text, len, "fuzz", &policy, &n, &err))
+		fuzz_check(err.text[0] && !policy.len);
+}
+
 static void read_list(const char *text, size_t len, uint8_t choice)
 {
 	const struct addrlist_options options = {
@@ -85,5 +96,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_nft(text, strlen(text), data[0]);
 	read_iptables(text, strlen(text));
 	read_list(text, strlen(text), data[0]);
+	read_keepalived(text, strlen(text));
 	return 0;
 }

@@ -395,3 +395,39 @@ def test_lists(tmp_path):
     strict = subprocess.run([BUILD / "weir", "import", "plain", "--strict", "-"], input="192.0.2.1\nx\n",
                             capture_output=True, text=True)
     assert strict.returncode == 3 and not strict.stdout
+
+
+KEEPALIVED = """
+virtual_server 192.0.2.10 80 {
+    delay_loop 6
+    lb_kind TUN
+    sorry_server 10.0.0.19 80
+    real_server 10.0.0.11 80 {
+        weight 2
+        SSL_GET {
+            url {
+                path "/up?a=1"
+                status_code 200
+            }
+        }
+    }
+}
+virtual_server 192.0.2.11 80 {
+    lb_kind NAT
+    real_server 10.0.0.11 80 {
+    }
+}
+"""
+
+
+def test_services_of_keepalived(tmp_path):
+    policy = tmp_path / "p.weir"
+    done = subprocess.run([BUILD / "weir", "import", "keepalived", "-"], input=KEEPALIVED, capture_output=True, text=True)
+    policy.write_text(done.stdout)
+    assert done.returncode == 0 and "1 service, 1 left to keepalived" in done.stdout
+    checked = subprocess.run([BUILD / "weir", "check", "--offline", policy], capture_output=True, text=True)
+    assert checked.returncode == 0 and "service vs1" in checked.stdout, checked.stderr + done.stdout
+    strict = subprocess.run([BUILD / "weir", "import", "keepalived", "--strict", "-"], input=KEEPALIVED,
+                            capture_output=True, text=True)
+    assert strict.returncode == 3 and not strict.stdout
+    assert "line 1: '}' is missing" in refused(["keepalived"], "virtual_server 192.0.2.10 80 {")
