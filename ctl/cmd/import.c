@@ -236,10 +236,10 @@ static int report(struct context *ctx, const struct args *args, const struct imp
 	out_set_u64(ctx->out, "translated", n->translated);
 	out_set_u64(ctx->out, "widened", n->widened);
 	out_set_u64(ctx->out, "omitted", n->omitted);
-	out_set_string(ctx->out, "policy", text_get(&job->policy));
 	if (args_has(args, "strict") && inexact)
 		return err_refused(err, "%zu %s a condition that Weir lacks", inexact,
 				   inexact == 1 ? "rule has" : "rules have");
+	out_set_string(ctx->out, "policy", text_get(&job->policy));
 	out_text(ctx->out, job->policy.at, job->policy.len);
 	return 0;
 }

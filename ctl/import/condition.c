@@ -101,7 +101,8 @@ static bool read_values(const struct condition_place *place, const struct known_
 {
 	bool listed = !strcmp(op, "==") || !strcmp(op, "in");
 
-	if (value_read(&place->values, right, form->kind, form->families, ret))
+	if (value_read(&place->values, right, form->kind, form->families, ret) ||
+	    ruleset_shrinks(place->values.ruleset, value_elements(&place->values, right)))
 		return false;
 	// Elements that are left out must not be in the complement.
 	if ((ret->part && !listed) || (form->loose && (!listed || !is_last_header(ret))))
@@ -265,6 +266,59 @@ void condition_equals(const struct condition_place *place, const struct json *ke
 		read_parts(place, parts, values, ret);
 }
 
+// Keys that every packet of the hook has.
+static bool is_always_there(const char *object, const struct json *inside)
+{
+	static const char *const keys[] = {"iif", "iifname", "mark", "nfproto", "protocol"};
+	const char *key = name_of(inside);
+
+	if (!strcmp(object, "ct"))
+		return !strcmp(key, "state");
+	for (size_t i = 0; !strcmp(object, "meta") && i < ARRAY_SIZE(keys); i++)
+		if (!strcmp(keys[i], key))
+			return true;
+	return false;
+}
+
+// A header of another protocol may be too short for "th dport".
+static void key_of_one(const struct condition_place *place, const struct json *key,
+		       struct matches *ret)
+{
+	const struct json *inside;
+	const char *object = ruleset_key(key, &inside);
+	const struct known_condition *form = find_form(object, inside);
+	struct match m = match_any;
+
+	if (form)
+		m.families = form->families;
+	if (form && form->proto)
+		match_narrow(place->values.arena, &m, MATCH_PROTO,
+			     values_one(place->values.arena, form->proto, form->proto));
+	if (form ? form->loose || !strcmp(form->group, "th") : !is_always_there(object, inside))
+		match_omit(&m);
+	vec_push(ret, m);
+}
+
+void condition_key(const struct condition_place *place, const struct json *key, struct matches *ret)
+{
+	const struct json *parts;
+
+	if (!strcmp(ruleset_key(key, &parts), "elem"))
+		parts = key = json_get(parts, "val");
+	if (strcmp(ruleset_key(key, &parts), "concat")) {
+		key_of_one(place, key, ret);
+		return;
+	}
+	vec_push(ret, match_any);
+	for (size_t i = 0; i < json_length(parts); i++) {
+		struct matches part = {0};
+
+		key_of_one(place, json_at(parts, i), &part);
+		matches_meet(place->values.arena, ret, &part);
+		vec_free(&part);
+	}
+}
+
 #define COMBINATIONS 256
 
 static void read_concat(const struct condition_place *place, const struct json *left,
@@ -273,7 +327,8 @@ static void read_concat(const struct condition_place *place, const struct json *
 	const struct json *list = value_elements(&place->values, right);
 	bool named = json_kind(list) == JSON_IS_OBJECT && json_get(list, "name");
 
-	if (!list || (strcmp(op, "==") && strcmp(op, "in")) || (named && value_changes(list))) {
+	if (!list || (strcmp(op, "==") && strcmp(op, "in")) ||
+	    (named && value_changes(place->values.ruleset, list))) {
 		condition_omit(ret);
 		return;
 	}

@@ -36,14 +36,14 @@ static void add_errors(struct arena *arena, struct matches *ret)
 void condition_established(struct arena *arena, bool errors, struct matches *ret)
 {
 	static const uint8_t answers4[][2] = {{0, 0}, {14, 14}, {16, 16}, {18, 18}};
-	static const uint8_t answers6[][2] = {{129, 129}};
+	static const uint8_t answers6[][2] = {{129, 129}, {140, 140}};
 	static const uint8_t tracked[] = {1, 6, 17, 58};
 	struct match m = match_any;
 
 	m.loose = m.established = true;
 	vec_push(ret, m);
 	add_types(arena, MATCH_V4, answers4, 4, true, ret);
-	add_types(arena, MATCH_V6, answers6, 1, true, ret);
+	add_types(arena, MATCH_V6, answers6, 2, true, ret);
 	m.established = false;
 	for (size_t i = 0; i < sizeof(tracked); i++)
 		match_narrow(
@@ -78,7 +78,8 @@ static bool read_state(const struct json *j, unsigned *states_seen)
 }
 
 // A rule that drops invalid packets is omitted, but which packets does it take from later rules?
-// Other protocols are invalid only with wrong checksums, and a SYN begins a connection.
+// A SYN begins a connection, answers and errors of ICMP need one, and all others are invalid only
+// with wrong checksums.
 static void add_invalid(struct arena *arena, struct matches *ret)
 {
 	static const uint8_t flags[][2] = {{0, 2}, {18, 18}, {3, 3}, {6, 6}}; // and their mask
@@ -89,6 +90,13 @@ static void add_invalid(struct arena *arena, struct matches *ret)
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
 		m.flags = flags[i][0];
 		m.mask = flags[i][1];
+		vec_push(ret, m);
+	}
+	m = match_any;
+	match_omit(&m);
+	for (size_t i = 0; i < 2; i++) {
+		m.families = i ? MATCH_V6 : MATCH_V4;
+		m.f[MATCH_PROTO] = values_one(arena, i ? 58 : 1, i ? 58 : 1);
 		vec_push(ret, m);
 	}
 }
@@ -119,6 +127,18 @@ static void read_states(const struct condition_place *place, const char *op,
 		add_types(place->values.arena, MATCH_V6, untracked, 2, true, ret);
 }
 
+// The first rules of the policy pass the packets whose destination is rewritten, but their
+// answers have this status too, and connections of this host that a chain of hook output rewrites.
+static void read_rewritten(const struct condition_place *place, struct matches *ret)
+{
+	const struct import_facts *facts = &place->options->facts;
+
+	if (facts->zones || facts->helpers)
+		condition_omit(ret);
+	else
+		condition_established(place->values.arena, true, ret);
+}
+
 void condition_ct(const struct condition_place *place, const struct json *left, const char *op,
 		  const struct json *right, struct matches *ret)
 {
@@ -128,7 +148,7 @@ void condition_ct(const struct condition_place *place, const struct json *left, 
 	if (text_same(json_get_string(left, "key"), "state"))
 		read_states(place, op, right, ret);
 	else if (dnat)
-		return; // the first rules of the policy pass these packets
+		read_rewritten(place, ret);
 	else
 		condition_omit(ret);
 }

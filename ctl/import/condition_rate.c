@@ -30,8 +30,9 @@ static const char *rate_text(struct arena *arena, const struct rate *r)
 		// Weir's bucket is full at least as soon.
 		if (!strcmp(units[i].nft, unit) &&
 		    (!r->expire_s || r->expire_s * rate >= burst * units[i].seconds))
-			return arena_printf(arena, "%ju/%s burst %ju%s", (uintmax_t)rate,
-					    units[i].weir, (uintmax_t)burst, r->per);
+			return arena_printf(
+				arena, "%ju/%s burst %ju%s", (uintmax_t)rate, units[i].weir,
+				(uintmax_t)import_burst(burst, rate, units[i].seconds), r->per);
 	return NULL;
 }
 
@@ -41,7 +42,9 @@ static void add_rate(const struct condition_place *place, const struct rate *r, 
 
 	m.families = r->families;
 	m.over = json_is_yes(json_get(r->limit, "inv"));
-	m.rate = rate_text(place->values.arena, r);
+	// A set that is full ends the rule, so that nft accepts the packets of other addresses.
+	if (!m.over || !r->per[0])
+		m.rate = rate_text(place->values.arena, r);
 	if (!m.rate)
 		match_omit(&m);
 	vec_push(ret, m);

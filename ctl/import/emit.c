@@ -120,13 +120,14 @@ static bool only_in(const struct match *m, const struct values *protos)
 }
 
 // After a rule for established connections nft asks about rate, TTL and so on only for the first
-// packet of a connection, but Weir asks for each packet that is not TCP or UDP.
+// packet of a connection, but Weir asks for each packet that is not TCP or UDP. So it does before
+// such a rule, which would accept the others: Weir does not know their connections.
 static void steady(struct translation *w, struct match *m, bool drops)
 {
 	static const uint8_t numbers[] = {6, 17};
 	struct values protos = protocols(w->arena, numbers, 2);
 
-	if (!w->tracked || !is_unsteady(m) || only_in(m, &protos))
+	if (!(drops ? w->tracked : w->ruleset->stateful) || !is_unsteady(m) || only_in(m, &protos))
 		return;
 	if (drops) {
 		match_narrow(w->arena, m, MATCH_PROTO, protos);
@@ -239,11 +240,18 @@ static bool is_rate_exact(struct translation *w, const struct match *m)
 	       !has_other_packets(w, m);
 }
 
+// Without the rate, which both have.
+static bool covers(struct match m, const struct match *whole)
+{
+	m.rate = NULL;
+	return !m.never && match_covers(&m, whole);
+}
+
 uint8_t emit_drop(struct translation *w, enum step_action action, struct match m, const char *name,
 		  bool log)
 {
 	struct match whole = m;
-	bool left;
+	bool left, part;
 
 	if (m.never)
 		return 0;
@@ -256,11 +264,12 @@ uint8_t emit_drop(struct translation *w, enum step_action action, struct match m
 	steady(w, &m, true);
 	left = m.loose || may_have_returned(w, &m) ||
 	       (m.rate && (!m.over || !is_rate_exact(w, &m)));
-	if (left || m.parts || !match_covers(&m, &whole))
+	part = m.parts || !covers(m, &whole);
+	if (left || part || m.rate)
 		vec_push(&w->left, whole);
 	if (!left && !m.never)
 		add_step(w, action, &m, name, log);
-	return left || m.parts ? OUTCOME_LEFT : OUTCOME_EXACT;
+	return left || part ? OUTCOME_LEFT : m.rate ? OUTCOME_WIDER : OUTCOME_EXACT;
 }
 
 uint8_t emit_pass(struct translation *w, struct match m, const char *name, bool log)
@@ -273,6 +282,7 @@ uint8_t emit_pass(struct translation *w, struct match m, const char *name, bool 
 		m.rate = NULL;
 		match_omit(&m);
 	}
+	m.loose |= m.rate != NULL; // its burst is greater
 	w->tracked |= m.established;
 	add_step(w, STEP_PASS, &m, name, log);
 	return m.omitted ? OUTCOME_LACKING : m.loose ? OUTCOME_WIDER : OUTCOME_EXACT;

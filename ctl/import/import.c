@@ -17,6 +17,30 @@ static void print_head(const struct import_options *options, const struct import
 	text_add(ret, "# The ruleset has to remain active: it decides what Weir passes.\n");
 }
 
+static bool has_rates(const struct import_rules *rules)
+{
+	vec_each (rules, rule)
+		if (rule->action != STEP_NOTE && rule->match.rate)
+			return true;
+	return false;
+}
+
+// Where the host decides, not the ruleset.
+static void print_warnings(const struct import_options *options, const struct import_rules *rules,
+			   struct text *ret)
+{
+	if (has_rates(rules))
+		text_add(ret, "# Rates also count packets that the kernel drops before its rules "
+			      "(checksum, reverse path).\n");
+	if (!options->forward)
+		return;
+	text_add(ret, "# Addresses of this host: apply again when one changes, import again when a "
+		      "prefix does.\n"
+		      "# Not known: routes of type local, and macvlan or ipvlan devices in other "
+		      "network namespaces.\n"
+		      "# Packets for these meet the rules here, but not in nft.\n");
+}
+
 static int print_policy(const struct ruleset *ruleset, const struct import_options *options,
 			struct arena *arena, struct import_rules *rules, struct text *ret,
 			struct import_counts *counts, struct err *err)
@@ -29,6 +53,7 @@ static int print_policy(const struct ruleset *ruleset, const struct import_optio
 		return code;
 	last = steps_finish(rules, arena);
 	print_head(options, &seen, ret);
+	print_warnings(options, rules, ret);
 	policy_print(rules, options, last, ret);
 	expects_print(rules, options, last, ret);
 	counts->translated += seen.translated;
@@ -46,7 +71,8 @@ static struct import_facts both_facts(const struct import_facts *a, const struct
 				     .masquerades = a->masquerades || b->masquerades,
 				     .early = a->early || b->early,
 				     .ttl = a->ttl || b->ttl,
-				     .dscp = a->dscp || b->dscp};
+				     .dscp = a->dscp || b->dscp,
+				     .diverts = a->diverts || b->diverts};
 }
 
 int import_nft(const char *json, size_t len, const struct import_options *options, struct text *ret,

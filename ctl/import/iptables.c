@@ -9,6 +9,8 @@
 
 #include "ctl/base/num.h"
 #include "ctl/base/split.h"
+#include "ctl/import/save_words.h"
+#include "ctl/import/words.h"
 
 // For a match that is missing here, the condition is omitted.
 static const char *const matches[] = {
@@ -26,6 +28,8 @@ static const char *const harmless[] = {"LOG",     "NFLOG",     "ULOG",    "AUDIT
 struct save_chain {
 	char *name, *nft; // in the text, and for nft
 };
+
+#define COMMENT 128
 
 struct save_reader {
 	VEC(struct save_chain) chains; // in this table
@@ -52,39 +56,42 @@ static bool is_one_of(const char *word, const char *const *list, size_t n)
 	return false;
 }
 
-static bool has_blank(const char *word)
-{
-	return !word[0] || strpbrk(word, " \t\"'\\");
-}
-
 static void keep(struct save_line *l, const char *word)
 {
-	text_add(&l->kept, l->kept.len ? " " : "");
-	if (!has_blank(word)) {
-		text_add(&l->kept, word);
-		return;
-	}
-	text_addc(&l->kept, '"');
-	for (const char *c = word; *c; c++) {
-		text_add(&l->kept, *c == '"' || *c == '\\' ? "\\" : "");
-		text_addc(&l->kept, *c);
-	}
-	text_addc(&l->kept, '"');
+	bool bare = word[0] && !strpbrk(word, " \t'");
+
+	text_addf(&l->kept, "%s%s%s%s", l->kept.len ? " " : "", bare ? "" : "\"", word,
+		  bare ? "" : "\"");
 }
 
-static bool begins_next(const char *word)
+// The translator does not escape a comment, and nft has at most 128 bytes.
+static void keep_comment(struct save_line *l, const char *text)
 {
-	static const char *const words[] = {"-m", "-j", "-g", "-s", "-d", "-p", "-i", "-o", "-f"};
+	char clean[COMMENT + 1];
+	size_t n = 0;
 
-	return is_one_of(word, words, ARRAY_SIZE(words));
+	for (; text[n] && n < COMMENT; n++)
+		clean[n] =
+			text[n] < ' ' || text[n] > '~' || strchr("\"\\", text[n]) ? '_' : text[n];
+	clean[n] = '\0';
+	keep(l, clean);
+}
+
+static void keep_words(struct save_line *l, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++)
+		if (i && !strcmp(l->words[i - 1], "--comment"))
+			keep_comment(l, l->words[i]);
+		else
+			keep(l, l->words[i]);
 }
 
 // The index after the options of a match, which begin at i.
 static size_t end_of(const struct save_line *l, size_t i)
 {
-	while (i < l->n && !begins_next(l->words[i]) &&
-	       !(!strcmp(l->words[i], "!") && i + 1 < l->n && begins_next(l->words[i + 1])))
-		i++;
+	while (i < l->n && !save_begins_next(l->words[i]) &&
+	       !(!strcmp(l->words[i], "!") && i + 1 < l->n && save_begins_next(l->words[i + 1])))
+		i = save_next(l->words, l->n, i);
 	return i;
 }
 
@@ -92,7 +99,7 @@ static size_t end_of(const struct save_line *l, size_t i)
 
 static const char *value_of(const struct save_line *l, size_t first, size_t end, const char *option)
 {
-	for (size_t i = first; i + 1 < end; i++)
+	for (size_t i = first; i + 1 < end; i = save_next(l->words, end, i))
 		if (!strcmp(l->words[i], option))
 			return l->words[i + 1];
 	return NULL;
@@ -171,27 +178,51 @@ static void read_hashlimit(struct save_line *l, size_t first, size_t end)
 		return;
 	}
 	l->mark.rate = mem_printf("%ju/%s burst %ju%s", (uintmax_t)h.rate, h.unit,
-				  (uintmax_t)h.burst, h.per);
+				  (uintmax_t)import_burst(h.burst, h.rate, h.seconds), h.per);
 	l->mark.over = above != NULL;
 }
 
 // ---- lines --------------------------------------------------------------------------------------
 
+// A line that the translator may not read as iptables does is refused.
+static int check_line(const struct save_line *l, bool taken, struct err *err)
+{
+	for (size_t i = 2; taken && i < l->n; i = save_next(l->words, l->n, i))
+		if (strpbrk(l->words[i], "\"\\"))
+			return err_input(err, "a quote or backslash in '%.60s'", l->words[i]);
+	return save_check(l->words, l->n, err);
+}
+
+// Without options, the translator omits the protocol of -p too.
 static size_t take_match(struct save_line *l, size_t i, size_t first)
 {
 	const char *name = i + 1 < l->n ? l->words[i + 1] : "";
-	size_t end = end_of(l, i + 2 < l->n ? i + 2 : l->n);
+	size_t options = i + 2 < l->n ? i + 2 : l->n, end = end_of(l, options);
 
-	if (!strcmp(name, "hashlimit")) {
+	if (!strcmp(name, "hashlimit"))
 		read_hashlimit(l, i, end);
-		return end;
-	}
-	if (!is_one_of(name, matches, ARRAY_SIZE(matches))) {
+	else if (!is_one_of(name, matches, ARRAY_SIZE(matches)) ||
+		 !save_is_exact(name, l->words + options, end - options))
 		l->unknown = true;
-		return end;
-	}
-	for (size_t k = first; k < end; k++)
-		keep(l, l->words[k]);
+	else if (!save_is_void(l->words + options, end - options))
+		keep_words(l, first, end);
+	return end;
+}
+
+// Not all options follow -m: "-p tcp --dport 22", "-p tcp -s 10.0.0.1 --dport 22".
+static size_t take_general(struct save_line *l, size_t i, size_t first)
+{
+	static const char *const protocols[] = {"tcp", "udp", "sctp", "icmp", "icmp6"};
+	size_t value = !strncmp(l->words[i], "--", 2) ? i
+		       : strcmp(l->words[i], "-f")    ? i + 2
+						      : i + 1;
+	size_t end = end_of(l, i + 1), options = value < end ? value : end;
+	bool exact = true;
+
+	for (size_t k = 0; k < ARRAY_SIZE(protocols); k++)
+		exact &= save_is_exact(protocols[k], l->words + options, end - options);
+	l->unknown |= !exact;
+	keep_words(l, first, exact ? end : options);
 	return end;
 }
 
@@ -288,7 +319,7 @@ static void add_mark(struct save_line *l, struct iptables_marks *marks, const ch
 // may accept the packet, or send it elsewhere.
 static bool take_target(struct save_reader *r, struct save_line *l, size_t i, const char *original)
 {
-	const char *target = i + 1 < l->n ? l->words[i + 1] : "";
+	const char *target = l->words[i + 1];
 	const struct save_chain *chain = find_chain(r, target);
 	bool logs = !strcmp(target, "LOG"), known = is_one_of(target, targets, ARRAY_SIZE(targets));
 
@@ -303,8 +334,8 @@ static bool take_target(struct save_reader *r, struct save_line *l, size_t i, co
 	add_mark(l, &r->ret->marks, original);
 	keep(l, l->words[i]);
 	keep(l, chain ? chain->nft : target);
-	for (i += 2; i < l->n && (known || chain); i++)
-		keep(l, l->words[i]);
+	if (known || chain)
+		keep_words(l, i + 2, l->n);
 	return true;
 }
 
@@ -320,12 +351,10 @@ static bool take_words(struct save_reader *r, struct save_line *l, const char *o
 			i++;
 		if (!strcmp(l->words[i], "-j") || !strcmp(l->words[i], "-g"))
 			return take_target(r, l, i, original);
-		if (!strcmp(l->words[i], "-m")) {
+		if (!strcmp(l->words[i], "-m"))
 			i = take_match(l, i, first);
-			continue;
-		}
-		for (i = end_of(l, i + 1); first < i; first++)
-			keep(l, l->words[first]);
+		else
+			i = take_general(l, i, first);
 	}
 	return false; // a rule that only counts
 }
@@ -348,6 +377,7 @@ static void note_effects(struct save_reader *r, const struct save_line *l)
 	facts->untracks |= !strcmp(target, "NOTRACK");
 	facts->dscp |= is_one_of(target, dscp, ARRAY_SIZE(dscp));
 	facts->ttl |= is_one_of(target, ttl, ARRAY_SIZE(ttl));
+	facts->diverts |= !strcmp(target, "TPROXY");
 }
 
 static int add_rule(struct save_reader *r, const char *at, size_t len, struct err *err)
@@ -357,13 +387,11 @@ static int add_rule(struct save_reader *r, const char *at, size_t len, struct er
 	struct save_line l = {0};
 	int code = split_line(at, len, &words, err);
 
-	if (code) {
-		err_prefix(err, "line %zu", r->number);
-		return code;
-	}
 	l.words = (const char *const *)words.words.at;
 	l.n = words.words.n;
-	if (l.n < 2 || !find_chain(r, l.words[1]))
+	if (code || (code = check_line(&l, r->taken, err)))
+		err_prefix(err, "line %zu", r->number);
+	else if (l.n < 2 || !find_chain(r, l.words[1]))
 		code = err_input(err,
 				 "line %zu: a rule of chain '%.60s', which the table does not have",
 				 r->number, l.n < 2 ? "" : l.words[1]);
@@ -467,22 +495,35 @@ int iptables_prepare(const char *text, size_t len, struct iptables_save *ret, st
 
 // ---- after the translator -----------------------------------------------------------------------
 
+// The last -j or -g: the translator removes the quotes, so that a comment can have both.
 static const char *find_target(const struct split *line, const char **ret_option)
 {
-	static const char *const texts[] = {"--comment", "--log-prefix", "--nflog-prefix",
-					    "--string", "--hex-string"};
+	const char *target = NULL;
 
 	for (size_t i = 0; i + 1 < line->words.n; i++) {
 		const char *word = line->words.at[i];
 
-		if (is_one_of(word, texts, ARRAY_SIZE(texts)))
-			i++; // whatever it is
-		else if (!strcmp(word, "-j") || !strcmp(word, "-g")) {
+		if (!strcmp(word, "-j") || !strcmp(word, "-g")) {
 			*ret_option = word;
-			return line->words.at[i + 1];
+			target = line->words.at[i + 1];
 		}
 	}
-	return NULL;
+	return target;
+}
+
+// Without quotes there are only blanks between words.
+static void split_blanks(const char *line, struct split *ret)
+{
+	char *at = ret->text = mem_strdup(line);
+
+	for (size_t n; *at; at += n) {
+		at += strspn(at, " ");
+		n = strcspn(at, " ");
+		if (n)
+			vec_push(&ret->words, at);
+		if (at[n])
+			at[n++] = '\0';
+	}
 }
 
 static const char *nft_verdict(const char *line, struct text *t)
@@ -496,11 +537,10 @@ static const char *nft_verdict(const char *line, struct text *t)
 	CLEANUP_SPLIT struct split words = {0};
 	const char *target, *option = "";
 
-	if (split_line(line, strlen(line), &words, NULL))
-		return NULL;
+	split_blanks(line, &words);
 	target = find_target(&words, &option);
 	if (!target)
-		return NULL;
+		return "accept";
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
 		if (!strcmp(verdicts[i][0], target))
 			return verdicts[i][1];
@@ -508,26 +548,37 @@ static const char *nft_verdict(const char *line, struct text *t)
 	return text_get(t);
 }
 
+// "# -A INPUT …" or "# -t filter -A INPUT …": the rule. NULL: another line.
+static const char *left_rule(const char *line)
+{
+	const char *rule = line + 2;
+
+	if (!strncmp(line, "# -t ", 5)) {
+		rule = line + 5 + strcspn(line + 5, " ");
+		rule += rule[0] == ' ';
+	}
+	return !strncmp(line, "# ", 2) && !strncmp(rule, "-A ", 3) ? rule : NULL;
+}
+
 // "add table ip filter" names the table of the rules that follow.
 static void complete_line(const char *line, struct text *table, struct text *ret,
 			  struct iptables_marks *marks)
 {
 	CLEANUP_TEXT struct text call = {0};
-	const char *verdict = NULL;
+	const char *rule = left_rule(line), *verdict;
 
 	if (!strncmp(line, "add table ", 10)) {
 		text_free(table);
 		text_add(table, line + 10);
 	}
-	if (!strncmp(line, "# -A ", 5))
-		verdict = nft_verdict(line + 2, &call);
-	if (!verdict) {
+	if (!rule) {
 		text_addf(ret, "%s\n", line);
 		return;
 	}
+	verdict = nft_verdict(rule, &call);
 	text_addf(ret, "add rule %s %.*s meta mark 0x%x %s\n", text_get(table),
-		  (int)strcspn(line + 5, " "), line + 5, IMPORT_MARK + (unsigned)marks->n, verdict);
-	vec_push(marks, ((struct import_mark){.text = mem_strdup(line + 2)}));
+		  (int)strcspn(rule + 3, " "), rule + 3, IMPORT_MARK + (unsigned)marks->n, verdict);
+	vec_push(marks, ((struct import_mark){.text = mem_strdup(rule)}));
 }
 
 void iptables_complete(const char *nft, size_t len, struct text *ret, struct iptables_marks *marks)

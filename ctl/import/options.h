@@ -27,6 +27,7 @@ struct import_facts {
 	bool masquerades;              // rewrites sources
 	bool early;                    // may drop packets before the hook
 	bool ttl, dscp;                // rewrites them before the hook
+	bool diverts;                  // takes packets from the hook forward
 };
 
 struct import_options {

@@ -41,8 +41,8 @@ static void add_object(struct text *t, const char *key, const struct json *value
 		add_list(t, value, " . ");
 	} else if (!strcmp(key, "range")) {
 		add_list(t, value, "-");
-	} else if (!strcmp(key, "&")) {
-		add_list(t, value, " & ");
+	} else if (!strcmp(key, "&") || !strcmp(key, "|") || !strcmp(key, "^")) {
+		add_list(t, value, key[0] == '&' ? " & " : key[0] == '|' ? " | " : " ^ ");
 	} else if (!strcmp(key, "elem")) {
 		add_value(t, json_get(value, "val"));
 	} else if (!strcmp(key, "prefix")) {
@@ -102,7 +102,8 @@ static void add_match(struct text *t, const struct json *match)
 	const char *op = json_get_string(match, "op");
 
 	add_value(t, json_get(match, "left"));
-	if (op && strcmp(op, "==") != 0 && strcmp(op, "in") != 0)
+	if (op && strcmp(op, "in") != 0 &&
+	    (strcmp(op, "==") != 0 || json_get(json_get(match, "left"), "&")))
 		text_addf(t, " %s", op);
 	text_addc(t, ' ');
 	add_value(t, json_get(match, "right"));
@@ -110,10 +111,33 @@ static void add_match(struct text *t, const struct json *match)
 
 static void add_limit(struct text *t, const struct json *limit)
 {
-	const char *per = json_get_string(limit, "per");
+	const char *per = json_get_string(limit, "per"),
+		   *unit = json_get_string(limit, "rate_unit");
 
-	text_addf(t, "limit rate %s%ju/%s", json_is_yes(json_get(limit, "inv")) ? "over " : "",
-		  (uintmax_t)json_get_u64(limit, "rate"), per ? per : "");
+	text_addf(t, "limit rate %s%ju%s%s/%s", json_is_yes(json_get(limit, "inv")) ? "over " : "",
+		  (uintmax_t)json_get_u64(limit, "rate"), unit ? " " : "", unit ? unit : "",
+		  per ? per : "");
+}
+
+// "update @seen { ip saddr limit rate 5/second }", "meter seen { … }".
+static void add_filler(struct text *t, const char *key, const struct json *j)
+{
+	bool meter = !strcmp(key, "meter");
+	const char *name = json_get_string(j, meter ? "name" : "set");
+	const char *op = json_get_string(j, "op");
+	const struct json *stmt = json_get(j, "stmt"), *limit;
+
+	stmt = json_kind(stmt) == JSON_IS_ARRAY ? json_at(stmt, 0) : stmt;
+	limit = json_get(stmt, "limit");
+	text_addf(t, "%s %s { ", meter ? key : op ? op : "add", name ? name : "");
+	add_value(t, json_get(j, meter ? "key" : "elem"));
+	if (stmt)
+		text_addc(t, ' ');
+	if (limit)
+		add_limit(t, limit);
+	else
+		add_value(t, stmt);
+	text_add(t, " }");
 }
 
 // A named map, or what each key leads to.
@@ -143,7 +167,7 @@ static bool add_expression(const struct import_options *options, const struct js
 	const struct json *value;
 	const char *key = ruleset_key(j, &value);
 
-	if (!strcmp(key, "counter"))
+	if (!strcmp(key, "counter") && !json_get(value, "map"))
 		return true;
 	if (!strcmp(key, "match") && add_mark(options, value, t))
 		return false;
@@ -152,6 +176,12 @@ static bool add_expression(const struct import_options *options, const struct js
 		add_match(t, value);
 	} else if (!strcmp(key, "limit")) {
 		add_limit(t, value);
+	} else if (!strcmp(key, "mangle")) {
+		add_value(t, json_get(value, "key"));
+		text_add(t, " set ");
+		add_value(t, json_get(value, "value"));
+	} else if (!strcmp(key, "set") || !strcmp(key, "meter")) {
+		add_filler(t, key, value);
 	} else if (!strcmp(key, "vmap")) {
 		add_value(t, json_get(value, "key"));
 		text_add(t, " vmap ");

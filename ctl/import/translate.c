@@ -203,7 +203,7 @@ static void read_pair(struct translation *w, const struct at_rule *at, struct ru
 	vec_each (&r->alternatives, a)
 		vec_push(&m, *a);
 	if (is_wildcard(of))
-		vec_push(&equal, match_any);
+		condition_key(&r->place, key, &equal);
 	else
 		condition_equals(&r->place, key, of, &equal);
 	vec_each (&equal, e) {
@@ -217,7 +217,7 @@ static void read_pair(struct translation *w, const struct at_rule *at, struct ru
 }
 
 // In a map that changes, any packet may be accepted.
-static bool is_certain(const struct json *map)
+static bool is_certain(const struct ruleset *r, const struct json *map)
 {
 	const struct json *list = json_get(map, "elem");
 
@@ -226,7 +226,7 @@ static bool is_certain(const struct json *map)
 	for (size_t i = 0; i < json_length(list); i++)
 		if (value_expires(json_at(json_at(list, i), 0)))
 			return false;
-	return !value_changes(map);
+	return !value_changes(r, map);
 }
 
 static void read_vmap(struct translation *w, const struct at_rule *at, struct rule_reading *r,
@@ -236,7 +236,7 @@ static void read_vmap(struct translation *w, const struct at_rule *at, struct ru
 	bool decided = true;
 
 	r->conditional = r->decided = true;
-	if (!is_certain(list)) {
+	if (!is_certain(w->ruleset, list)) {
 		vec_each (&r->alternatives, m)
 			match_omit(m);
 		verdict(w, at, &r->alternatives, "accept", NULL, true, r->log);
@@ -254,16 +254,52 @@ static void read_vmap(struct translation *w, const struct at_rule *at, struct ru
 	}
 }
 
-static bool is_without_effect(const char *key)
+static bool is_in(const char *word, const char *const *list, size_t n)
 {
-	static const char *const keys[] = {"counter",   "comment",    "mangle",     "notrack",
-					   "ct helper", "ct timeout", "masquerade", "snat",
-					   "secmark",   "dup"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i], key))
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(list[i], word))
 			return true;
 	return false;
+}
+
+static void check_part(void *ctx, const char *key, const struct json *value);
+
+// A value that does not depend on the packet. Else nft ends the rule for packets that do not have
+// the field, or whose key a map lacks.
+static bool is_constant(const struct json *j)
+{
+	bool constant = true;
+
+	if (json_kind(j) == JSON_IS_OBJECT)
+		json_each(j, check_part, &constant);
+	for (size_t i = 0; json_kind(j) == JSON_IS_ARRAY && i < json_length(j); i++)
+		constant = constant && is_constant(json_at(j, i));
+	return constant;
+}
+
+static void check_part(void *ctx, const char *key, const struct json *value)
+{
+	static const char *const parts[] = {"packets", "bytes", "name",   "addr", "dev",
+					    "flags",   "port",  "family", "|",    "&",
+					    "^",       "range", "prefix", "len"};
+	bool *constant = ctx;
+	bool mark = !strcmp(key, "meta") && text_same(json_get_string(value, "key"), "mark");
+
+	*constant =
+		*constant && (mark || (is_in(key, parts, ARRAY_SIZE(parts)) && is_constant(value)));
+}
+
+static bool is_without_effect(const char *key, const struct json *j)
+{
+	static const char *const keys[] = {"counter",   "comment",    "notrack",
+					   "ct helper", "ct timeout", "masquerade",
+					   "snat",      "secmark",    "dup"};
+	const struct json *to = json_get(j, "key");
+
+	if (!strcmp(key, "mangle"))
+		return (json_get(to, "meta") || json_get(to, "ct")) &&
+		       is_constant(json_get(j, "value"));
+	return is_in(key, keys, ARRAY_SIZE(keys)) && is_constant(j);
 }
 
 static bool is_verdict(const char *key)
@@ -271,10 +307,7 @@ static bool is_verdict(const char *key)
 	static const char *const keys[] = {"accept", "drop", "reject", "queue",   "synproxy",
 					   "jump",   "goto", "return", "continue"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i], key))
-			return true;
-	return is_rewrite(key);
+	return is_in(key, keys, ARRAY_SIZE(keys)) || is_rewrite(key);
 }
 
 // Targets that let the next rule see the packet unchanged.
@@ -292,11 +325,40 @@ static bool is_foreign_target(const char *key, const struct json *j)
 	return true;
 }
 
+// nft does not print the family or protocol that an answer implies.
+static void narrow_reject(struct translation *w, struct rule_reading *r, const char *type)
+{
+	struct matches with = {0};
+	struct match m = match_any;
+
+	if (text_same(type, "icmp"))
+		m.families = MATCH_V4;
+	else if (text_same(type, "icmpv6"))
+		m.families = MATCH_V6;
+	else if (text_same(type, "tcp reset"))
+		match_narrow(w->arena, &m, MATCH_PROTO, values_one(w->arena, 6, 6));
+	vec_push(&with, m);
+	narrow(w, r, &with);
+}
+
+// The rule ends if the set is full.
+static void read_filler(struct translation *w, struct rule_reading *r, const struct json *j)
+{
+	struct matches with = {0};
+
+	condition_key(&r->place, json_get(j, "elem"), &with);
+	vec_each (&with, m)
+		match_omit(m);
+	narrow(w, r, &with);
+}
+
 static void read_expression(struct translation *w, const struct at_rule *at, struct rule_reading *r,
 			    const char *key, const struct json *j)
 {
 	struct matches with = {0};
 
+	if (!strcmp(key, "reject"))
+		narrow_reject(w, r, json_get_string(j, "type"));
 	if (is_verdict(key)) {
 		r->flow = verdict(w, at, &r->alternatives, key, j, r->conditional, r->log);
 		r->decided = true;
@@ -311,7 +373,9 @@ static void read_expression(struct translation *w, const struct at_rule *at, str
 		read_vmap(w, at, r, j);
 	} else if (!strcmp(key, "log")) {
 		r->log = true;
-	} else if (!is_without_effect(key) && strcmp(key, "set") != 0) {
+	} else if (!strcmp(key, "set")) {
+		read_filler(w, r, j);
+	} else if (!is_without_effect(key, j)) {
 		r->foreign |= is_foreign_target(key, j);
 		condition_omit(&with);
 		narrow(w, r, &with);
@@ -505,6 +569,29 @@ static void walk_others(struct translation *w)
 	w->tracked = false;
 }
 
+// True: the ruleset decides about some packets elsewhere, or by what Weir does not see.
+static bool refuse(struct translation *w)
+{
+	const struct ruleset *r = w->ruleset;
+	const struct import_facts *facts = &w->options->facts;
+	bool forward = w->options->forward;
+
+	if (r->forwards || (forward && r->diverter))
+		w->code = err_input(w->err,
+				    "rule %zu of chain '%.100s' takes packets from the hook %s",
+				    r->diverter_rule, r->diverter, forward ? "forward" : "input");
+	else if (forward && facts->diverts)
+		w->code = err_input(w->err, "a rule with target TPROXY takes packets from the hook "
+					    "forward");
+	else if (facts->zones && ((r->nat && facts->masquerades) || (r->offloads && forward)))
+		w->code = err_input(w->err,
+				    "zones of connection tracking with %s: Weir knows "
+				    "connections of the default zone only",
+				    r->nat && facts->masquerades ? "rewritten sources"
+								 : "a flow table");
+	return w->code;
+}
+
 static void count_outcomes(const struct translation *w, struct import_counts *ret)
 {
 	for (size_t i = 0; i < w->ruleset->n_rules; i++) {
@@ -547,7 +634,8 @@ int translate(const struct ruleset *ruleset, const struct import_options *option
 				.outcomes = arena_zalloc(arena, ruleset->n_rules + 1, 1),
 				.err = err};
 
-	walk_others(&w);
+	if (!refuse(&w))
+		walk_others(&w);
 	find_bases(&w, "filter", options->forward ? "forward" : "input");
 	if (!w.code)
 		walk_hook(&w);

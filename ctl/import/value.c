@@ -90,12 +90,12 @@ static bool is_changing_flag(const struct json *flag)
 	return !strcmp(word, "dynamic") || !strcmp(word, "timeout");
 }
 
-// Newer versions of nft print a single flag without an array.
-bool value_changes(const struct json *set)
+// Newer versions of nft print a single flag without an array, older ones no flag "dynamic".
+bool value_changes(const struct ruleset *r, const struct json *set)
 {
 	const struct json *flags = json_get(set, "flags");
 
-	if (json_get(set, "timeout") || is_changing_flag(flags))
+	if (json_get(set, "timeout") || is_changing_flag(flags) || ruleset_fillers(r, set))
 		return true;
 	for (size_t i = 0; i < json_length(flags); i++)
 		if (is_changing_flag(json_at(flags, i)))
@@ -162,23 +162,25 @@ int value_read(const struct value_place *place, const struct json *j, enum impor
 	       uint8_t families, struct values *ret)
 {
 	const struct json *list = value_elements(place, j);
+	bool changes;
 	int code;
 
 	if (!list)
 		return VALUE_UNKNOWN;
 	if (json_kind(j) != JSON_IS_STRING || json_text(j)[0] != '@')
 		return read_list(place, list, kind, families, ret);
-	if (value_changes(list) && !place->drops)
+	changes = value_changes(place->ruleset, list);
+	if (changes && !place->drops)
 		return VALUE_CHANGES;
 	// With a timeout of the set, every element has one.
 	if (!json_get(list, "elem") || json_get(list, "timeout")) {
-		*ret = (struct values){.part = value_changes(list)};
+		*ret = (struct values){.part = changes};
 		return 0;
 	}
 	code = read_list(place, json_get(list, "elem"), kind, families, ret);
 	if (code)
 		return code;
-	ret->part |= value_changes(list);
+	ret->part |= changes;
 	if (kind == KIND_ADDRESS && !ret->part)
 		ret->set = json_get_string(list, "name");
 	return 0;

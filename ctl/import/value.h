@@ -22,6 +22,6 @@ int value_read(const struct value_place *place, const struct json *j, enum impor
 // The elements of {"set": […]}, of a set or map "@NAME", or a single value. NULL: no such set.
 const struct json *value_elements(const struct value_place *place, const struct json *j);
 // Do packets or commands change the set while the rules are active?
-bool value_changes(const struct json *set);
+bool value_changes(const struct ruleset *r, const struct json *set);
 // Does the element of a set have a timeout?
 bool value_expires(const struct json *element);

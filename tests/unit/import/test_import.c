@@ -91,12 +91,14 @@ static void test_policies(void **state)
 #define DROP       "{\"drop\": null}"
 #define LIMIT(inv) "{\"limit\": {\"rate\": 5, \"burst\": 7, \"per\": \"hour\"" inv "}}"
 #define OVER       LIMIT(", \"inv\": true")
-#define METER(op, burst)                                                                           \
+#define INVERTED   ", \"inv\": true"
+#define METER(op, burst, inv)                                                                      \
 	"{\"set\": {\"op\": \"" op "\", \"elem\": " PAYLOAD(                                       \
 		"ip", "saddr") ", \"set\": "                                                       \
 			       "\"@seen\", \"stmt\": [{\"limit\": {\"rate\": 1, \"burst\": " burst \
 			       ", \"per\": "                                                       \
-			       "\"second\", \"inv\": true}}]}}"
+			       "\"second\"" inv "}}]}}"
+#define NO_RATE       "\"in 1\" pass proto tcp flags syn/syn,ack\n"
 #define SEEN(timeout) SET("seen", "ipv4_addr", ", \"flags\": \"dynamic\"" timeout) ", "
 
 struct one_rule {
@@ -182,12 +184,12 @@ static const struct one_rule rules[] = {
 
 static const struct one_rule rates[] = {
 	{"", PORT("22") ", " SYN ", " OVER ", " DROP,
-	 "\"in 1\" drop proto tcp to any port 22 flags syn/syn,ack over 5/h burst 7\n", 1, 0, 0},
+	 "\"in 1\" drop proto tcp to any port 22 flags syn/syn,ack over 5/h burst 8\n", 0, 1, 0},
 	{"", PORT("22") ", " OVER ", " DROP, "!\"in 1\"", 0, 0, 1}, // segments are merged
 	{"", SYN ", " LIMIT("") ", " DROP, "!\"in 1\"", 0, 0, 1},
 	{"", SYN ", " OVER ", " ACCEPT, "\"in 1\" pass proto tcp flags syn/syn,ack\n", 0, 1, 0},
 	{"", SYN ", " LIMIT("") ", " ACCEPT,
-	 "\"in 1\" pass proto tcp flags syn/syn,ack under 5/h burst 7\n", 1, 0, 0},
+	 "\"in 1\" pass proto tcp flags syn/syn,ack under 5/h burst 8\n", 0, 1, 0},
 	{"", SYN ", " MARK ", " LIMIT("") ", " ACCEPT,
 	 "\"in 1\" pass proto tcp flags syn/syn,ack\n", 0, 1, 0},
 	// chains that drop some of the packets
@@ -202,14 +204,19 @@ static const struct one_rule rates[] = {
 			       "]}}, ",
 	 SYN ", " OVER ", " DROP, "!\"in 1\"", 0, 0, 1},
 	// elements that expire have a full bucket
-	{SEEN(""), SYN ", " METER("add", "20") ", " DROP, "over 1/s burst 20 per source\n", 1, 0,
-	 0},
-	{SEEN(", \"timeout\": 60"), SYN ", " METER("update", "20") ", " DROP,
-	 "over 1/s burst 20 per source\n", 1, 0, 0},
-	{SEEN(", \"timeout\": 60"), SYN ", " METER("add", "20") ", " DROP, "!\"in 1\"", 0, 0, 1},
-	{SEEN(", \"timeout\": 10"), SYN ", " METER("update", "20") ", " DROP, "!\"in 1\"", 0, 0, 1},
-	{SEEN("") RULE("sub", METER("add", "1")) ", ", SYN ", " METER("add", "20") ", " DROP,
-	 "!\"in 1\"", 0, 0, 1},
+	{SEEN(""), SYN ", " METER("add", "20", "") ", " ACCEPT, "under 1/s burst 21 per source\n",
+	 0, 1, 0},
+	{SEEN(", \"timeout\": 60"), SYN ", " METER("update", "20", "") ", " ACCEPT,
+	 "under 1/s burst 21 per source\n", 0, 1, 0},
+	{SEEN(", \"timeout\": 60"), SYN ", " METER("add", "20", "") ", " ACCEPT, NO_RATE, 0, 1, 0},
+	{SEEN(", \"timeout\": 10"), SYN ", " METER("update", "20", "") ", " ACCEPT,
+	 "\"in 1\" pass proto tcp from 0.0.0.0/0 flags syn/syn,ack\n", 0, 1, 0},
+	{SEEN("") RULE("sub", METER("add", "1", "")) ", ",
+	 SYN ", " METER("add", "20", "") ", " ACCEPT, NO_RATE, 0, 1, 0},
+	// a set that is full
+	{SEEN(""), SYN ", " METER("add", "20", INVERTED) ", " DROP, "!\"in 1\"", 0, 0, 1},
+	// the first rule's burst is greater than in nft, so that the second one counts more
+	{RULE("in", SYN ", " OVER ", " DROP) ", ", SYN ", " OVER ", " DROP, "!\"in 2\"", 0, 1, 1},
 };
 
 #define TIMED(flags)                                                   \

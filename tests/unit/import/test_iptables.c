@@ -21,11 +21,11 @@ static const struct {
 	{TABLE "-A web -m string --string \"a b\" --algo bm -j DROP\nCOMMIT\n",
 	 "-A web_ -m mark --mark 0x77650000 -j DROP\n", false, NULL},
 	{TABLE "-A INPUT -m comment --comment \"it's \\\"x\\\"\" -j DROP\nCOMMIT\n",
-	 "-A INPUT -m comment --comment \"it's \\\"x\\\"\" -j DROP\n", false, NULL},
+	 "-A INPUT -m comment --comment \"it's _x_\" -j DROP\n", false, NULL},
 	{TABLE "-A INPUT -p udp -m hashlimit --hashlimit-upto 9/sec --hashlimit-burst 9 "
 	       "--hashlimit-mode srcip --hashlimit-name x -j ACCEPT\nCOMMIT\n",
 	 "-A INPUT -p udp -m mark --mark 0x77650000 -j ACCEPT\n", false,
-	 "9/s burst 9 per source mask 32/128"},
+	 "9/s burst 10 per source mask 32/128"},
 	// the bucket of 20 is full again after a second
 	{TABLE "-A INPUT -p udp -m hashlimit --hashlimit-above 9/sec --hashlimit-burst 20 "
 	       "--hashlimit-mode srcip --hashlimit-name x -j DROP\nCOMMIT\n",
@@ -33,7 +33,7 @@ static const struct {
 	{TABLE "-A INPUT -p udp -m hashlimit --hashlimit-above 9/sec --hashlimit-burst 20 "
 	       "--hashlimit-mode srcip --hashlimit-htable-expire 3000 --hashlimit-name x "
 	       "-j DROP\nCOMMIT\n",
-	 "-m mark --mark 0x77650000 -j DROP\n", false, "9/s burst 20 per source mask 32/128"},
+	 "-m mark --mark 0x77650000 -j DROP\n", false, "9/s burst 21 per source mask 32/128"},
 	{TABLE "-A INPUT -p tcp -m tcp --dport 80 -j NFQUEUE --queue-num 1\nCOMMIT\n",
 	 "-A INPUT -p tcp -m tcp --dport 80 -m mark --mark 0x77650000 -j ACCEPT\n", false, NO_RATE},
 	{TABLE "COMMIT\n*filter\n", "the table has no COMMIT", true, NULL},
@@ -50,6 +50,94 @@ static const struct {
 	{TABLE "-A NONE -j DROP\nCOMMIT\n", "line 4: a rule of chain 'NONE'", true, NULL},
 	{TABLE "-A\nCOMMIT\n", "line 4", true, NULL},
 };
+
+#define UNKNOWN "-m mark --mark 0x77650000 "
+
+// Lines of which iptables-restore-translate loses a part.
+static const struct {
+	const char *rule, *want; // want: after "-A INPUT ", or the message
+	bool refused;
+} lines[] = {
+	// the protocol, if the match prints nothing
+	{"-p tcp -m tcp -j DROP", "-p tcp -j DROP\n", false},
+	{"-s 1.2.3.4/32 -p udp -m udp -j web", "-s 1.2.3.4/32 -p udp -j web_\n", false},
+	{"-p sctp -m sctp -j DROP", "-p sctp -j DROP\n", false},
+	{"-p icmp -m icmp --icmp-type any -j ACCEPT", "-p icmp -j ACCEPT\n", false},
+	{"-p icmp -m icmp ! --icmp-type any -j DROP", "-p icmp " UNKNOWN "-j DROP\n", false},
+	{"-p tcp -m tcp --dport 0:65535 -j DROP", "-p tcp " UNKNOWN "-j DROP\n", false},
+	{"-p tcp -m tcp ! --dport 0: -j DROP", "-p tcp " UNKNOWN "-j DROP\n", false},
+	{"-p tcp --sport :65535 -j DROP", "-p tcp " UNKNOWN "-j DROP\n", false},
+	{"-p tcp -s 1.2.3.4/32 --sport : -j DROP", "-p tcp -s 1.2.3.4/32 " UNKNOWN "-j DROP\n",
+	 false},
+	{"-p tcp -m tcp --tcp-flags NONE NONE -j DROP", "-p tcp " UNKNOWN "-j DROP\n", false},
+	{"-p tcp -m tcp --tcp-flags ALL NONE -j DROP",
+	 "-p tcp -m tcp --tcp-flags ALL NONE -j DROP\n", false},
+	{"-p tcp -m tcp --dport 1024:65535 -j DROP", "-p tcp -m tcp --dport 1024:65535 -j DROP\n",
+	 false},
+	// the other states, "!"
+	{"-m conntrack --ctstate RELATED,ESTABLISHED,DNAT -j ACCEPT", UNKNOWN "-j ACCEPT\n", false},
+	{"-m conntrack ! --ctstate DNAT -j ACCEPT", UNKNOWN "-j ACCEPT\n", false},
+	{"-m conntrack --ctstate DNAT -j ACCEPT", "-m conntrack --ctstate DNAT -j ACCEPT\n", false},
+	{"-p udp -m udp ! --dport 1000:2000 -j DROP", "-p udp " UNKNOWN "-j DROP\n", false},
+	{"-p udp -m udp ! --dport 1000 -j DROP", "-p udp " UNKNOWN "-j DROP\n", false},
+	{"-p tcp -m tcp ! --dport 1000:2000 -j DROP", "-p tcp -m tcp ! --dport 1000:2000 -j DROP\n",
+	 false},
+	{"-p tcp -m multiport ! --ports 1,2 -j DROP", "-p tcp " UNKNOWN "-j DROP\n", false},
+	{"-p tcp -m multiport --ports 1:3 -j ACCEPT", "-p tcp " UNKNOWN "-j ACCEPT\n", false},
+	{"-p tcp -m multiport ! --dports 1,2:4 -j DROP",
+	 "-p tcp -m multiport ! --dports 1,2:4 -j DROP\n", false},
+	// the target
+	{"-m comment --comment \"-m\" -j ACCEPT", "-m comment --comment -m -j ACCEPT\n", false},
+	{"-m comment --comment \"-j\" -j ACCEPT", "-m comment --comment -j -j ACCEPT\n", false},
+	{"-p tcp -m tcp --dport 22 --jump ACCEPT", "line 4: '--jump' is not a word", true},
+	{"-p tcp --jum ACCEPT", "line 4: '--jum' is not a word", true},
+	{"--protocol tcp -j DROP", "line 4: '--protocol' is not a word", true},
+	{"-p tcp -jACCEPT", "line 4: '-jACCEPT' is not a word", true},
+	{"-p tcp --dport=22 -j ACCEPT", "line 4: '--dport=22' is not a word", true},
+	{"-j DROP -p tcp", "line 4: '-p' after the target", true},
+	{"-p tcp -j", "line 4: no target after '-j'", true},
+	{"-m -j -j ACCEPT", "line 4: '-j' is not the name of a match", true},
+	{"-m recent --set --name x -j DROP", UNKNOWN "-j DROP\n", false},
+	// nothing ends the string of a comment
+	{"-m comment --comment \"a\\\"; add rule ip filter INPUT drop\" -j ACCEPT",
+	 "-m comment --comment \"a_; add rule ip filter INPUT drop\" -j ACCEPT\n", false},
+	{"-m comment --comment \"a\\\\\" -j ACCEPT", "-m comment --comment a_ -j ACCEPT\n", false},
+	{"-i \"a\\\" drop\" -j ACCEPT", "line 4: a quote or backslash in 'a\" drop'", true},
+};
+
+static void test_lines(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		CLEANUP_IPTABLES struct iptables_save save = {0};
+		CLEANUP_TEXT struct text text = {0}, want = {0};
+		struct err err = {0};
+		int code;
+
+		text_addf(&text, TABLE "-A INPUT %s\nCOMMIT\n", lines[i].rule);
+		text_addf(&want, "%s%s", lines[i].refused ? "" : "\n-A INPUT ", lines[i].want);
+		code = iptables_prepare(text.at, text.len, &save, &err);
+		if (!!code != lines[i].refused || !strstr(code ? err.text : save.text.at, want.at))
+			fail_msg("%s: %s%s", lines[i].rule, text_get(&save.text), err.text);
+	}
+}
+
+// nft has comments of 128 bytes at most.
+static void test_long_comment(void **state)
+{
+	CLEANUP_IPTABLES struct iptables_save save = {0};
+	CLEANUP_TEXT struct text text = {0};
+	struct err err = {0};
+	const char *at;
+
+	text_add(&text, TABLE "-A INPUT -m comment --comment ");
+	for (int i = 0; i < 255; i++)
+		text_addc(&text, 'c');
+	text_add(&text, " -j DROP\nCOMMIT\n");
+	assert_int_equal(iptables_prepare(text.at, text.len, &save, &err), 0);
+	at = strstr(save.text.at, "--comment ");
+	assert_non_null(at);
+	assert_int_equal(strcspn(at + 10, " "), 128);
+}
 
 static void test_iptables(void **state)
 {
@@ -73,7 +161,8 @@ static void test_iptables_left_by_the_translator(void **state)
 		"add table ip filter\nadd rule ip filter INPUT drop\n"
 		"# -A INPUT -m x --y -j ACCEPT\n# -A INPUT -g web\n# hello\n"
 		"# -A INPUT -m comment --comment \"a -j ACCEPT\" -m x -j DROP\n"
-		"# -A INPUT -m x -j ACCEPT_ALL\n";
+		"# -A INPUT -m x -j ACCEPT_ALL\n"
+		"# -t filter -A INPUT -m comment --comment it's -j DROP -m x -j ACCEPT \n";
 	CLEANUP_IPTABLES struct iptables_save save = {0};
 	CLEANUP_TEXT struct text got = {0};
 
@@ -83,8 +172,9 @@ static void test_iptables_left_by_the_translator(void **state)
 			    "add rule ip filter INPUT meta mark 0x77650000 accept\n"
 			    "add rule ip filter INPUT meta mark 0x77650001 goto web\n# hello\n"
 			    "add rule ip filter INPUT meta mark 0x77650002 drop\n"
-			    "add rule ip filter INPUT meta mark 0x77650003 jump ACCEPT_ALL\n");
-	assert_int_equal(save.marks.n, 4);
+			    "add rule ip filter INPUT meta mark 0x77650003 jump ACCEPT_ALL\n"
+			    "add rule ip filter INPUT meta mark 0x77650004 accept\n");
+	assert_int_equal(save.marks.n, 5);
 	assert_string_equal(save.marks.at[0].text, "-A INPUT -m x --y -j ACCEPT");
 }
 
@@ -104,6 +194,8 @@ static void test_facts(void **state)
 		{"-j CT --zone-orig 5", {.zones = true, .early = true}},
 		{"-j DSCP --set-dscp 8", {.dscp = true, .early = true}},
 		{"-j HL --hl-set 9", {.ttl = true, .early = true}},
+		{"-p tcp -j TPROXY --on-port 50080", {.diverts = true, .early = true}},
+		{"-m comment --comment \"-j\" -j NOTRACK", {.untracks = true, .early = true}},
 		{"-j DROP", {.early = true}},
 	};
 
@@ -142,6 +234,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_iptables),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_long_comment),
 		cmocka_unit_test(test_iptables_left_by_the_translator),
 		cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_target_of_nat_that_is_not_known),
