@@ -41,30 +41,40 @@ static bool take_over(struct import_host *h, size_t i)
 	return true;
 }
 
-static int refuse_port(const struct import_host *h, const struct import_options *options,
-		       struct err *err)
+static bool takes_frames(const struct link *l)
+{
+	static const char *const kinds[] = {"bridge", "macvlan", "macvtap",
+					    "ipvlan", "ipvtap",  "openvswitch"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(l->kind, kinds[i]))
+			return true;
+	return false;
+}
+
+// Also of bridges whose ports are VLANs or bonds above an interface.
+static int refuse_bypass(const struct import_host *h, const struct import_options *options,
+			 struct err *err)
 {
 	for (size_t i = 0; i < h->n_links; i++) {
-		const struct link *master = find_link(h, h->links[i].master);
+		const struct link *l = &h->links[i];
+		uint64_t on = h->devices.at[i].on & ~bit_of(options, l->name);
 
-		if (options->forward && bit_of(options, h->links[i].name) && master &&
-		    !strcmp(master->kind, "bridge"))
-			return err_input(err,
-					 "'%s' is a port of the bridge '%s': frames that the "
-					 "bridge forwards do not meet the rules",
-					 h->links[i].name, master->name);
+		for (size_t k = 0; k < options->n_interfaces && takes_frames(l); k++)
+			if (on >> k & 1)
+				return err_input(err,
+						 "the %s '%s' is above '%s': frames that it takes "
+						 "do not meet the rules of hook forward",
+						 l->kind, l->name, options->interfaces[k]);
 	}
 	return 0;
 }
 
-static int read_devices(struct import_host *h, const struct import_options *options,
+int import_host_devices(struct import_host *h, const struct import_options *options,
 			struct err *err)
 {
-	int code = link_list_bare(&h->links, &h->n_links, err);
 	bool more = true;
 
-	if (code)
-		return code;
 	for (size_t i = 0; i < h->n_links; i++)
 		vec_push(&h->devices, ((struct import_device){h->links[i].name,
 							      bit_of(options, h->links[i].name)}));
@@ -73,7 +83,15 @@ static int read_devices(struct import_host *h, const struct import_options *opti
 		for (size_t i = 0; i < h->n_links; i++)
 			more |= take_over(h, i);
 	}
-	return refuse_port(h, options, err);
+	return options->forward ? refuse_bypass(h, options, err) : 0;
+}
+
+static int read_devices(struct import_host *h, const struct import_options *options,
+			struct err *err)
+{
+	int code = link_list_bare(&h->links, &h->n_links, err);
+
+	return code ? code : import_host_devices(h, options, err);
 }
 
 static void set_bit(struct addr *a, unsigned i, bool set)

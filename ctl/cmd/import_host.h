@@ -14,8 +14,11 @@ struct import_host {
 };
 
 // Reads both for the interfaces of the options, and sets the members of *options that have them. It
-// refuses a port of a bridge for the hook forward. 0 or -errno with err set; the caller frees *ret
+// refuses devices that bypass the hook forward. 0 or -errno with err set; the caller frees *ret
 // in either case.
 int import_host_read(struct import_host *ret, struct import_options *options, struct err *err);
+// The part that needs no kernel: h->links are known, h->devices are set.
+int import_host_devices(struct import_host *h, const struct import_options *options,
+			struct err *err);
 void import_host_free(struct import_host *host);
 #define CLEANUP_IMPORT_HOST CLEANUP(import_host_free)

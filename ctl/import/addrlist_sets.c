@@ -175,7 +175,7 @@ static int read_set(struct addrlist *l, const struct ruleset *ruleset, const str
 	const char *type = json_get_string(set, "type"), *name = json_get_string(set, "name");
 	const struct nft_chain user = {.family = json_get_string(set, "family"),
 				       .table = json_get_string(set, "table")};
-	const struct value_place place = {ruleset, &user, arena, true};
+	const struct value_place place = {ruleset, &user, arena, true, NULL};
 	const char *reference = arena_printf(arena, "@%s", name);
 	CLEANUP_JSON struct json *at = json_string(reference);
 	uint8_t family = text_same(type, "ipv6_addr") ? MATCH_V6 : MATCH_V4;

@@ -10,6 +10,6 @@ void condition_read(const struct condition_place *place, const struct json *j, s
 // The same for a key of a verdict map and one of its elements.
 void condition_equals(const struct condition_place *place, const struct json *key,
 		      const struct json *value, struct matches *ret);
-// What reading the key implies: its family and protocol. Loose where it may fail for other reasons.
+// The family and protocol that a key implies. Loose where reading it may fail for other reasons.
 void condition_key(const struct condition_place *place, const struct json *key,
 		   struct matches *ret);

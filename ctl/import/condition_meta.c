@@ -45,6 +45,8 @@ static void read_names(const struct condition_place *place, const struct json *r
 	size_t n = many ? json_length(list) : 1;
 
 	ret->known = list && json_kind(list) != JSON_IS_OBJECT && n;
+	if (place->values.cache)
+		place->values.cache->work += n * (place->options->n_devices + 1);
 	for (size_t i = 0; ret->known && i < n; i++) {
 		const struct json *j = many ? json_at(list, i) : list;
 		const char *name = json_kind(j) == JSON_IS_STRING ? json_text(j) : NULL;

@@ -89,37 +89,42 @@ static enum step_action make_default(struct import_rules *steps)
 	return STEP_DROP;
 }
 
+struct used_name {
+	const char *name;
+	unsigned next; // number of the next rule of this name
+};
+
 static int compare_names(const void *a, const void *b)
 {
-	return strcmp(a, b);
+	return strcmp(((const struct used_name *)a)->name, ((const struct used_name *)b)->name);
 }
 
 static void keep_names(void *name)
 {
 }
 
+static const char *use_name(void **names, const char *name, struct arena *arena)
+{
+	struct used_name first = {name, 2};
+	struct used_name *used = arena_copy(arena, &first, 1, sizeof(first));
+	struct used_name *known = *(struct used_name **)tsearch(used, names, compare_names);
+
+	while (*(struct used_name **)tsearch(used, names, compare_names) != used)
+		used->name = arena_printf(arena, "%s (%u)", name, known->next++);
+	return used->name;
+}
+
 // Gives every rule a name of its own: "in 1", "in 1 (2)".
 static void name_steps(struct import_rules *steps, struct arena *arena)
 {
 	static const char *const others[] = {"to this host", "to other hosts", "not IP"};
-	const char *last = "";
 	void *names = NULL;
-	unsigned n = 2;
 
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		tsearch(others[i], &names, compare_names);
-	vec_each (steps, s) {
-		const char *name = s->name;
-
-		if (s->action == STEP_NOTE)
-			continue;
-		if (strcmp(name, last) != 0)
-			n = 2;
-		last = name;
-		for (; tfind(s->name, &names, compare_names); n++)
-			s->name = arena_printf(arena, "%s (%u)", name, n);
-		tsearch(s->name, &names, compare_names);
-	}
+		use_name(&names, others[i], arena);
+	vec_each (steps, s)
+		if (s->action != STEP_NOTE)
+			s->name = use_name(&names, s->name, arena);
 	tdestroy(names, keep_names);
 }
 

@@ -236,6 +236,7 @@ static void read_vmap(struct translation *w, const struct at_rule *at, struct ru
 	bool decided = true;
 
 	r->conditional = r->decided = true;
+	emit_work(w, json_length(json_get(list, "elem")));
 	if (!is_certain(w->ruleset, list)) {
 		vec_each (&r->alternatives, m)
 			match_omit(m);
@@ -404,7 +405,8 @@ static enum chain_end walk_rule(struct translation *w, const struct at_rule *at,
 {
 	const struct json *expr = json_get(at->rule, "expr"), *value;
 	struct rule_reading r = {
-		.place = {{w->ruleset, at->chain, w->arena, will_drop(expr)}, w->options},
+		.place = {{w->ruleset, at->chain, w->arena, will_drop(expr), &w->cache},
+			  w->options},
 	};
 
 	emit_work(w, 10);
@@ -413,6 +415,8 @@ static enum chain_end walk_rule(struct translation *w, const struct at_rule *at,
 		const char *key = ruleset_key(json_at(expr, i), &value);
 
 		read_expression(w, at, &r, key, value);
+		emit_work(w, w->cache.work);
+		w->cache.work = 0;
 	}
 	if (r.foreign && !r.decided && w->nat)
 		rewrites(w, at, &r.alternatives); // perhaps
@@ -644,5 +648,6 @@ int translate(const struct ruleset *ruleset, const struct import_options *option
 	vec_free(&w.bases);
 	vec_free(&w.returned);
 	vec_free(&w.left);
+	value_cache_free(&w.cache);
 	return w.code;
 }

@@ -4,6 +4,7 @@
 
 #include "ctl/base/vec.h"
 #include "ctl/import/steps.h"
+#include "ctl/import/value.h"
 
 struct translation {
 	const struct ruleset *ruleset;
@@ -19,7 +20,8 @@ struct translation {
 	// Packets that the ruleset drops and Weir does not: later rates count them.
 	VEC(struct match) left;
 	unsigned depth;
-	size_t work;  // comparisons so far
+	size_t work; // comparisons so far
+	struct value_cache cache;
 	size_t looks; // for chains that accept
 	bool nat;     // follows a chain of type nat: only rewritten destinations count
 	bool tracked; // a rule for established connections precedes

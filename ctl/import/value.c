@@ -2,6 +2,7 @@
 // Single values, prefixes, ranges, lists and named sets.
 #include "ctl/import/value.h"
 
+#include <search.h>
 #include <string.h>
 
 #include "ctl/base/addr.h"
@@ -143,6 +144,8 @@ static int read_list(const struct value_place *place, const struct json *list,
 	size_t kept = 0;
 	bool part = false;
 
+	if (place->cache)
+		place->cache->work += n;
 	for (size_t i = 0; i < n; i++) {
 		const struct json *j = many ? json_at(list, i) : list;
 		int code = add(j, kind, families, max, &at[kept]);
@@ -158,18 +161,12 @@ static int read_list(const struct value_place *place, const struct json *list,
 	return 0;
 }
 
-int value_read(const struct value_place *place, const struct json *j, enum import_kind kind,
-	       uint8_t families, struct values *ret)
+static int read_set(const struct value_place *place, const struct json *list, enum import_kind kind,
+		    uint8_t families, struct values *ret)
 {
-	const struct json *list = value_elements(place, j);
-	bool changes;
+	bool changes = value_changes(place->ruleset, list);
 	int code;
 
-	if (!list)
-		return VALUE_UNKNOWN;
-	if (json_kind(j) != JSON_IS_STRING || json_text(j)[0] != '@')
-		return read_list(place, list, kind, families, ret);
-	changes = value_changes(place->ruleset, list);
 	if (changes && !place->drops)
 		return VALUE_CHANGES;
 	// With a timeout of the set, every element has one.
@@ -184,4 +181,73 @@ int value_read(const struct value_place *place, const struct json *j, enum impor
 	if (kind == KIND_ADDRESS && !ret->part)
 		ret->set = json_get_string(list, "name");
 	return 0;
+}
+
+// ---- each set once ------------------------------------------------------------------------------
+
+struct known_set {
+	const struct json *list;
+	enum import_kind kind;
+	uint8_t families;
+	bool drops;
+	int code;
+	struct values values;
+};
+
+static int compare_known(const void *a, const void *b)
+{
+	const struct known_set *x = a, *y = b;
+
+	if (x->list != y->list)
+		return (uintptr_t)x->list < (uintptr_t)y->list ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->families != y->families)
+		return x->families < y->families ? -1 : 1;
+	return (int)x->drops - (int)y->drops;
+}
+
+static void keep_known(void *known)
+{
+}
+
+void value_cache_free(struct value_cache *c)
+{
+	tdestroy(c->sets, keep_known);
+	*c = (struct value_cache){0};
+}
+
+static int read_set_once(const struct value_place *place, const struct json *list,
+			 enum import_kind kind, uint8_t families, struct values *ret)
+{
+	const struct known_set wanted = {
+		.list = list, .kind = kind, .families = families, .drops = place->drops};
+	struct known_set *known;
+	void *found;
+
+	if (!place->cache)
+		return read_set(place, list, kind, families, ret);
+	found = tfind(&wanted, &place->cache->sets, compare_known);
+	if (!found) {
+		known = arena_copy(place->arena, &wanted, 1, sizeof(wanted));
+		known->code = read_set(place, list, kind, families, &known->values);
+		tsearch(known, &place->cache->sets, compare_known);
+	} else {
+		known = *(struct known_set **)found;
+	}
+	if (!known->code)
+		*ret = known->values;
+	return known->code;
+}
+
+int value_read(const struct value_place *place, const struct json *j, enum import_kind kind,
+	       uint8_t families, struct values *ret)
+{
+	const struct json *list = value_elements(place, j);
+
+	if (!list)
+		return VALUE_UNKNOWN;
+	if (json_kind(j) != JSON_IS_STRING || json_text(j)[0] != '@')
+		return read_list(place, list, kind, families, ret);
+	return read_set_once(place, list, kind, families, ret);
 }

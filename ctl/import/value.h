@@ -9,11 +9,18 @@
 #define VALUE_UNKNOWN -1 // a form or word that is not known
 #define VALUE_CHANGES -2 // a set that changes while the rules are active
 
+// Sets that have been read, also those whose values are not known.
+struct value_cache {
+	void *sets;  // of tsearch, in the arena
+	size_t work; // elements read since the caller has set it to 0
+};
+
 struct value_place {
 	const struct ruleset *ruleset;
 	const struct nft_chain *chain; // whose sets names refer to
 	struct arena *arena;
 	bool drops; // for a rule that drops: of a set that changes, its permanent elements
+	struct value_cache *cache; // NULL: none
 };
 
 // `families` has one bit for KIND_ADDRESS. 0 or VALUE_….
@@ -23,5 +30,6 @@ int value_read(const struct value_place *place, const struct json *j, enum impor
 const struct json *value_elements(const struct value_place *place, const struct json *j);
 // Do packets or commands change the set while the rules are active?
 bool value_changes(const struct ruleset *r, const struct json *set);
+void value_cache_free(struct value_cache *c);
 // Does the element of a set have a timeout?
 bool value_expires(const struct json *element);

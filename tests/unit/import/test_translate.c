@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/time.h"
 #include "ctl/import/import.h"
 
 #define WANTED 4
@@ -372,13 +373,93 @@ static void test_warnings(void **state)
 	assert_null(strstr(got.at, "# Rates"));
 }
 
+// ---- work ---------------------------------------------------------------------------------------
+
+// Milliseconds of CPU for the document, which is valid.
+static uint64_t measure(const struct text *objects)
+{
+	const struct import_options options = {.source = "JSON"};
+	CLEANUP_FREE char *json = document(objects->at);
+	CLEANUP_TEXT struct text got = {0};
+	struct import_counts n = {0};
+	struct err err = {0};
+	uint64_t start = time_ms(CLOCK_THREAD_CPUTIME_ID);
+
+	if (import_nft(json, strlen(json), &options, &got, &n, &err))
+		fail_msg("%s", err.text);
+	return time_ms(CLOCK_THREAD_CPUTIME_ID) - start;
+}
+
+// Half of a second on a slow machine; 80 million elements take many.
+static void test_set_is_read_once(void **state)
+{
+	CLEANUP_TEXT struct text t = {0};
+
+	text_add(&t, CHAIN("in", "filter", "input") ", {'set': {'family': 'inet', 'table': 't', "
+						    "'name': 's', 'type': 'ipv4_addr', 'elem': [");
+	for (unsigned i = 0; i < 20000; i++)
+		text_addf(&t, "'10.%u.%u.1', ", i / 250, i % 250);
+	text_add(&t, "'bad']}}");
+	for (int i = 0; i < 3500; i++)
+		text_addf(&t,
+			  ", " RULE("in",
+				    "{'match': {'op': '==', 'left': {'payload': {'protocol': "
+				    "'ip', 'field': 'saddr'}}, 'right': '@s'}}, {'drop': null}"));
+	assert_in_range(measure(&t), 0, 2500);
+}
+
+static void test_many_chains(void **state)
+{
+	CLEANUP_TEXT struct text t = {0};
+
+	text_add(&t, CHAIN("in", "filter", "input"));
+	for (int i = 0; i < 60000; i++)
+		text_addf(&t, ", {'chain': {'family': 'inet', 'table': 't', 'name': 'KUBE-%d'}}",
+			  i);
+	assert_in_range(measure(&t), 0, 2500);
+}
+
+static void test_many_fillers(void **state)
+{
+	CLEANUP_TEXT struct text t = {0};
+
+	text_add(&t, CHAIN("in", "filter", "input") ", {'set': {'family': 'inet', 'table': 't', "
+						    "'name': 's', 'type': 'ipv4_addr'}}");
+	for (int i = 0; i < 3800; i++)
+		text_add(&t, ", " RULE("in",
+				       "{'set': {'op': 'add', 'elem': {'payload': {'protocol': "
+				       "'ip', 'field': 'saddr'}}, 'set': '@s', 'stmt': [{'limit': "
+				       "{'rate': 5, 'per': 'second', 'burst': 5, 'inv': true}}]}}, "
+				       "{'drop': null}"));
+	assert_in_range(measure(&t), 0, 2500);
+}
+
+// Two names in turn need about the time of as many different ones.
+static void test_repeated_names(void **state)
+{
+	CLEANUP_TEXT struct text twice = {0}, different = {0};
+	struct text *texts[] = {&twice, &different};
+
+	for (int k = 0; k < 2; k++) {
+		text_add(texts[k], CHAIN("in", "filter", "input"));
+		for (int i = 0; i < 3000; i++)
+			text_addf(texts[k],
+				  ", {'rule': {'family': 'inet', 'table': 't', 'chain': 'in', "
+				  "'comment': '%090d', 'expr': [{'match': {'op': '==', 'left': "
+				  "{'payload': {'protocol': 'tcp', 'field': 'dport'}}, 'right': "
+				  "%d}}, {'drop': null}]}}",
+				  k ? i : i % 2, 2 * i + 1);
+	}
+	assert_in_range(measure(&twice), 0, 3 * measure(&different) + 200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rulesets),
-		cmocka_unit_test(test_targets_of_iptables),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_warnings),
+		cmocka_unit_test(test_rulesets),         cmocka_unit_test(test_targets_of_iptables),
+		cmocka_unit_test(test_refused),          cmocka_unit_test(test_warnings),
+		cmocka_unit_test(test_set_is_read_once), cmocka_unit_test(test_many_chains),
+		cmocka_unit_test(test_many_fillers),     cmocka_unit_test(test_repeated_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
