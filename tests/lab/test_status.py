@@ -136,7 +136,7 @@ def test_limits(on):
     rows = on.json("status", "--limits")["limits"]
     assert [(row["table"], row["used"], row["max"]) for row in rows] == [
         ("IPv4 hosts", 2, 1000), ("IPv6 hosts", 1, 1000), ("IPv4 prefixes", 1, 1000),
-        ("IPv6 prefixes", 0, 1000),
+        ("IPv6 prefixes", 0, 1000), ("outgoing IPv4", 0, 1000), ("outgoing IPv6", 0, 1000),
     ]
 
 
