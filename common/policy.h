@@ -79,11 +79,14 @@ _Static_assert(sizeof(struct policy_test) == 80, "layout");
 #define RULE_ADD         (1u << 11)
 #define RULE_ADD_DEST    (1u << 12)
 #define RULE_FRAME       (1u << 13) /* with RULE_LENGTH: the frame's, not the IP packet's */
+#define RULE_UNTRACKED   (1u << 14) /* not established */
+/* Connection tracking is asked. */
+#define RULE_TRACKING (RULE_ESTABLISHED | RULE_UNTRACKED)
 /* Flags that must be tested before the action; a policy without any takes the first bit
  * immediately. */
 #define RULE_CONDITIONS                                                                          \
 	(RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_PROBABILITY | RULE_ESTABLISHED | RULE_LIMIT | \
-	 RULE_FROM_SET | RULE_TO_SET)
+	 RULE_FROM_SET | RULE_TO_SET | RULE_UNTRACKED)
 
 /* Time of rates: jiffies64 << RATE_SHIFT. */
 #define RATE_SHIFT 20
@@ -135,6 +138,7 @@ struct policy_config {
 	__u32 services; /*  */
 	__u32 modes;    /* bit: enum service_mode; some service has it */
 	__u32 always;
+	__u32 flags;     /* RULE_* that some rule has */
 	__u8 conditions; /* some rule has conditions, only counts, logs or adds */
 	__u8 essentials_filter;
 	__u8 rejects, redirects; /* some rule does so */

@@ -94,6 +94,16 @@ static __always_inline bool in_sets(struct packet *pkt, const struct policy_rule
 	return !(rule->flags & RULE_TO_SET) || set_contains(pkt, rule->to_set, false);
 }
 
+/* Is a packet that connection tracking could know unknown to it? The marker keeps the word out of
+ * policies that do not have it. */
+static __always_inline bool untracked_holds(struct xdp_md *ctx, struct packet *pkt,
+					    const struct policy_rule *rule)
+{
+	if (!marker_is(MARK_UNTRACKED, 1) || !(rule->flags & RULE_UNTRACKED))
+		return true;
+	return pkt->has_l4 && !established(ctx, pkt);
+}
+
 /* The conditions of a real packet; the limit last, because it charges. */
 static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *pkt,
 					    const struct policy_rule *rule, __u32 index)
@@ -102,18 +112,31 @@ static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *p
 		return false;
 	if (rule->flags & RULE_ESTABLISHED && !established(ctx, pkt))
 		return false;
+	if (!untracked_holds(ctx, pkt, rule))
+		return false;
 	if (rule->flags & RULE_PROBABILITY && random32() >= rule->probability)
 		return false;
 	return !(rule->flags & RULE_LIMIT) || limit_holds(ctx, index, pkt->l3_offset, pkt->family);
 }
 
+/* Later fragments have no ports by which they could be tracked. */
+static __always_inline bool tracking_supposed(const struct policy_test *test,
+					      const struct packet *pkt,
+					      const struct policy_rule *rule)
+{
+	if (rule->flags & RULE_ESTABLISHED)
+		return test->established && pkt->has_l4;
+	return !(rule->flags & RULE_UNTRACKED) || (!test->established && pkt->has_l4);
+}
+
 /* For a test packet the test decides: sets are empty, no limit is exceeded, no chance is taken. */
 static __always_inline bool conditions_supposed(const struct policy_test *test,
+						const struct packet *pkt,
 						const struct policy_rule *rule)
 {
 	if (rule->flags & (RULE_FROM_SET | RULE_TO_SET))
 		return false;
-	if (rule->flags & RULE_ESTABLISHED && !test->established)
+	if (marker_is(MARK_ESTABLISHED, 1) && !tracking_supposed(test, pkt, rule))
 		return false;
 	if (rule->flags & RULE_PROBABILITY && !test->over)
 		return false;
@@ -128,6 +151,8 @@ static __always_inline bool conditions_calm(struct xdp_md *ctx, struct packet *p
 	if (!in_sets(pkt, rule) || rule->flags & RULE_PROBABILITY)
 		return false;
 	if (rule->flags & RULE_ESTABLISHED && !established(ctx, pkt))
+		return false;
+	if (!untracked_holds(ctx, pkt, rule))
 		return false;
 	return !(rule->flags & RULE_LIMIT) || rule->flags & RULE_UNDER;
 }
@@ -145,7 +170,7 @@ static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
 	if (!test)
 		return false;
 	if (!test->live)
-		return conditions_supposed(test, rule);
+		return conditions_supposed(test, pkt, rule);
 	return test->calm ? conditions_calm(ctx, pkt, rule)
 			  : conditions_hold(ctx, pkt, rule, index);
 }

@@ -145,11 +145,11 @@ static void find_redirects(const struct candidate *c, uint32_t *ret, size_t *ret
 	}
 }
 
-// The first rule with `established`; NULL if there is no such rule.
+// The first rule that asks connection tracking; NULL if there is no such rule.
 static const struct image_rule *uses_conntrack(const struct candidate *c)
 {
 	for (size_t r = 0; r < c->image->n_rules; r++)
-		if (c->image->rules[r].flags & RULE_ESTABLISHED)
+		if (c->image->rules[r].flags & RULE_TRACKING)
 			return &c->image->about[r];
 	return NULL;
 }
@@ -179,7 +179,6 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 	uint32_t redirects[WEIR_REDIRECTS] = {0};
 	struct generation_options options = {
 		.malformed_pass = c->resolved->malformed_pass,
-		.conntrack = uses_conntrack(c) != NULL,
 		.general_only = c->general_only,
 		.sets = sets,
 		.redirects = redirects,
@@ -224,17 +223,21 @@ bool candidate_brings(const struct candidate *c, size_t rule, bool quick)
 
 int candidate_check_tracking(const struct candidate *c, bool quick, struct err *err)
 {
-	const struct image_rule *rule = NULL;
+	const struct image_rule *rule;
+	size_t r = 0;
 
-	for (size_t r = 0; r < c->image->n_rules && !rule; r++)
-		if (c->image->rules[r].flags & RULE_ESTABLISHED && candidate_brings(c, r, quick))
-			rule = &c->image->about[r];
-	if (!rule || conntrack_active())
+	while (r < c->image->n_rules && !(c->image->rules[r].flags & RULE_TRACKING &&
+					  candidate_brings(c, r, quick)))
+		r++;
+	if (r == c->image->n_rules || conntrack_active())
 		return 0;
+	rule = &c->image->about[r];
 	err_refused(
 		err,
-		"rule \"%s\" (%s) needs connection tracking, which is off in this network namespace: the rule would never match",
-		rule->identity, rule->place);
+		"rule \"%s\" (%s) needs connection tracking, which is off in this network namespace: %s",
+		rule->identity, rule->place,
+		c->image->rules[r].flags & RULE_UNTRACKED ? "no packet would be established"
+							  : "the rule would never match");
 	err_hint(
 		err,
 		"nft add table inet weir-track; nft add chain inet weir-track in '{ type filter "

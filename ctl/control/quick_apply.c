@@ -70,12 +70,17 @@ int quick_judge_rules(const struct candidate *c, const struct apply_options *o,
 
 void quick_note_tracking(const struct candidate *c, struct apply_result *ret)
 {
-	for (size_t n = 0; n < c->resolved->n_quick; n++)
-		if (c->resolved->rules[c->resolved->n_always + n].established &&
-		    !conntrack_active())
-			vec_push(&ret->warnings, mem_printf("%s with 'established' does not match: "
-							    "connection tracking is off",
-							    c->quick.at[n].label));
+	for (size_t n = 0; n < c->resolved->n_quick; n++) {
+		const struct resolved_word *word =
+			&c->resolved->rules[c->resolved->n_always + n].established;
+
+		if (word->given && !conntrack_active())
+			vec_push(&ret->warnings,
+				 mem_printf("%s with '%sestablished' %s: connection tracking is off",
+					    c->quick.at[n].label, word->negated ? "not " : "",
+					    word->negated ? "finds no connection"
+							  : "does not match"));
+	}
 }
 
 int quick_judge_expects(const struct candidate *c, const struct apply_options *o,

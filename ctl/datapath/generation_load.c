@@ -106,7 +106,8 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_MALFORMED_PASS, options->malformed_pass);
 	markers_number(m, MARK_MODES, image->config.modes);
 	markers_number(m, MARK_ANSWERS, image->config.answers);
-	markers_number(m, MARK_ESTABLISHED, options->conntrack);
+	markers_number(m, MARK_ESTABLISHED, !!(image->config.flags & RULE_TRACKING));
+	markers_number(m, MARK_UNTRACKED, !!(image->config.flags & RULE_UNTRACKED));
 	markers_number(m, MARK_PORT_LIMITS, image->port_limits);
 	markers_number(m, MARK_SET_COUNTS, has_counts(&image->config));
 	// The maps of the balancer stay so without services.

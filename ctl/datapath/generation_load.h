@@ -21,7 +21,6 @@ struct generation_set {
 
 struct generation_options {
 	bool malformed_pass;
-	bool conntrack; // some rule has `established`
 	// A set of a name and size that generation `previous` has too is that set; one of another
 	// size gets a copy of its addresses. Rates continue as ctl/datapath/rates.h has it. 0: all
 	// sets and rates are new.

@@ -132,6 +132,7 @@ struct ast_rule {
 	struct diag_at field_at[AST_FIELDS]; // the field's keyword; file NULL: absent
 	struct ast_list fields[AST_FIELDS];  // fields that are lists
 	struct ast_span spans[AST_FIELDS];   // fields that are spans
+	bool negated[AST_FIELDS];            // fields that are words: after "not"
 	uint64_t probability;                // in 2^-32, 1 .. 2^32
 	struct ast_limit limit;
 	struct ast_log log;

@@ -94,6 +94,37 @@ static bool parse_probability(struct parser *p, struct ast_rule *rule, const str
 	return true;
 }
 
+static bool parse_field(struct parser *p, struct ast_rule *rule, size_t which)
+{
+	const struct field *f = &fields[which];
+	const struct token *t = parse_next(p);
+
+	if (!parse_once(p, &rule->field_at[which], t, "rule"))
+		return false;
+	switch (f->form) {
+	case FORM_WORD:
+	case FORM_EITHER:
+		return true;
+	case FORM_SPAN:
+		return parse_number_span(p, f->what, f->max, &rule->spans[which]);
+	default:
+		return parse_list(p, f->domain, &rule->fields[which]);
+	}
+}
+
+// "not" before a word; lists have it after their keyword.
+static bool parse_not(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	size_t field = parse_is(p, TOKEN_WORD) ? field_find(p->at->text) : AST_RULE_FIELDS;
+
+	if (field == AST_RULE_FIELDS || fields[field].form != FORM_EITHER)
+		return parse_fail(p, t->at,
+				  "write not established, or FIELD not VALUE: proto not tcp",
+				  "'not' follows the field that it negates");
+	rule->negated[field] = true;
+	return parse_field(p, rule, field);
+}
+
 // ---- over, under --------------------------------------------------------------------------------
 
 // "rule" | "source" [ "and" "port" ] | "destination"
@@ -207,7 +238,7 @@ static const struct {
 	{"from", parse_from},  {"to", parse_to},       {"port", parse_port},
 	{"type", parse_type},  {"code", parse_code},   {"flags", parse_tcp_flags},
 	{"over", parse_limit}, {"under", parse_limit}, {"probability", parse_probability},
-	{"log", parse_log},    {"add", parse_add},
+	{"log", parse_log},    {"add", parse_add},     {"not", parse_not},
 };
 
 static clause_fn *find_clause(const struct token *t)
@@ -216,23 +247,6 @@ static clause_fn *find_clause(const struct token *t)
 		if (!strcmp(clauses[i].word, t->text))
 			return clauses[i].parse;
 	return NULL;
-}
-
-static bool parse_field(struct parser *p, struct ast_rule *rule, size_t which)
-{
-	const struct field *f = &fields[which];
-	const struct token *t = parse_next(p);
-
-	if (!parse_once(p, &rule->field_at[which], t, "rule"))
-		return false;
-	switch (f->form) {
-	case FORM_WORD:
-		return true;
-	case FORM_SPAN:
-		return parse_number_span(p, f->what, f->max, &rule->spans[which]);
-	default:
-		return parse_list(p, f->domain, &rule->fields[which]);
-	}
 }
 
 static const char *nearest_clause(const char *word)

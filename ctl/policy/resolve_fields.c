@@ -348,6 +348,10 @@ static void read_field(struct field_work *k, enum ast_field field)
 	case FORM_WORD:
 		*(bool *)field_place(k->ret, field) = true;
 		return;
+	case FORM_EITHER:
+		*(struct resolved_word *)field_place(k->ret, field) =
+			(struct resolved_word){true, k->ast->negated[field]};
+		return;
 	case FORM_SPAN:
 		read_span(k, field);
 		return;
@@ -440,7 +444,8 @@ static void warn_forged(struct field_work *k)
 				     !(flags->set & FLAG_ACK));
 	const char *what = NULL;
 
-	if (k->ast->add.destination || k->ret->established || k->ret->ethertype.given)
+	if (k->ast->add.destination || k->ret->ethertype.given ||
+	    (k->ret->established.given && !k->ret->established.negated))
 		return;
 	if (takes_proto(k, PROTO_UDP))
 		what = "UDP packet";

@@ -133,6 +133,10 @@ struct resolved_flags { // (packet's flags & mask) == set
 	uint8_t set, mask;
 };
 
+struct resolved_word { // the packet has the property; negated: it could have, and has not
+	bool given, negated;
+};
+
 struct resolved_span {
 	bool given;
 	uint32_t first, last;

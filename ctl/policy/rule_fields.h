@@ -28,7 +28,7 @@
 	  .what = "a length", .max = 65575) /* 40 + 65,535 */                                     \
 	X(TTL, ttl, SPAN, none, .keyword = "ttl", .condition = true, .what = "a TTL", .max = 255) \
 	X(DSCP, dscp, BITS, dscp, .keyword = "dscp", .condition = true)                           \
-	X(ESTABLISHED, established, WORD, none, .keyword = "established", .condition = true)      \
+	X(ESTABLISHED, established, EITHER, none, .keyword = "established", .condition = true)    \
 	X(PROBABILITY, probability, PROBABILITY, none, .keyword = "probability",                  \
 	  .condition = true, .frame = true)                                                       \
 	X(LIMIT, limit, LIMIT, none, .keyword = "over", .condition = true, .frame = true)
@@ -44,6 +44,7 @@
 	X(FLAGS, struct resolved_flags)                                                   \
 	X(SPAN, struct resolved_span)                                                     \
 	X(WORD, bool)                                                                     \
+	X(EITHER, struct resolved_word) /* the word, or the word after "not" */           \
 	X(PROBABILITY, struct resolved_probability)                                       \
 	X(LIMIT, struct resolved_limit)
 

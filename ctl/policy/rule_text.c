@@ -269,20 +269,29 @@ static void add_value(struct printer *p, size_t field)
 		add_limit(p->t, at);
 		return;
 	case FORM_WORD:
+	case FORM_EITHER:
 	case FORMS:
 		return;
 	}
+}
+
+static bool is_word(size_t field)
+{
+	return fields[field].form == FORM_WORD || fields[field].form == FORM_EITHER;
 }
 
 void rule_text_field(struct text *t, const struct resolved *r, const struct resolved_rule *rule,
 		     size_t field)
 {
 	struct printer p = {.t = t, .r = r, .rule = rule, .gap = ""};
+	const struct resolved_word *word = field_at(rule, field);
 	const char *keyword = keyword_of(&p, field);
 
+	if (fields[field].form == FORM_EITHER && word->negated)
+		text_add(t, "not ");
 	if (keyword)
 		text_add(t, keyword);
-	if (fields[field].form == FORM_WORD)
+	if (is_word(field))
 		return;
 	if (keyword)
 		text_addc(t, ' ');

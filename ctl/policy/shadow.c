@@ -257,6 +257,14 @@ static bool covers_span(const struct shadow_rule *o, const struct shadow_rule *i
 	       (inner->given && outer->first <= inner->first && outer->last >= inner->last);
 }
 
+static bool covers_word(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
+{
+	const struct resolved_word *outer = field_at(o->rule, field);
+	const struct resolved_word *inner = field_at(i->rule, field);
+
+	return !outer->given || (inner->given && inner->negated == outer->negated);
+}
+
 // Does every packet that satisfies the field of the later rule also satisfy the field of the
 // earlier rule? For sets of addresses the test is cheap and may say yes too often: see
 // covers_address.
@@ -280,6 +288,8 @@ static bool covers_field(struct shadow *s, const struct shadow_rule *o, const st
 		return covers_span(o, i, field);
 	case FORM_WORD:
 		return !field_given(o->rule, field) || field_given(i->rule, field);
+	case FORM_EITHER:
+		return covers_word(o, i, field);
 	case FORM_PROBABILITY: // not even for an equal rule
 	case FORM_LIMIT:
 		return !field_given(o->rule, field);

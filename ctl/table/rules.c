@@ -47,8 +47,8 @@ static void fill_spans(const struct resolved_rule *from, struct policy_rule *to)
 static void fill_conditions(const struct resolved_rule *from, struct policy_rule *to)
 {
 	fill_spans(from, to);
-	if (from->established)
-		to->flags |= RULE_ESTABLISHED;
+	if (from->established.given)
+		to->flags |= from->established.negated ? RULE_UNTRACKED : RULE_ESTABLISHED;
 	// 100 % is no condition, and does not fit into 32 bits.
 	if (from->probability.given && from->probability.share <= UINT32_MAX) {
 		to->flags |= RULE_PROBABILITY;
@@ -92,6 +92,8 @@ void rules_dump_conditions(const struct policy_rule *r, FILE *f)
 		fprintf(f, " dscp 0x%llx", (unsigned long long)r->dscp);
 	if (r->flags & RULE_ESTABLISHED)
 		fputs(" established", f);
+	if (r->flags & RULE_UNTRACKED)
+		fputs(" not established", f);
 	if (r->flags & RULE_PROBABILITY)
 		fprintf(f, " probability %u", r->probability);
 	if (r->flags & RULE_LIMIT)
@@ -221,6 +223,7 @@ static void note_features(const struct policy_rule *rule, struct image *i)
 
 	config->conditions |= rule->action == ACTION_COUNT ||
 			      rule->flags & (RULE_CONDITIONS | RULE_LOG | RULE_ADD);
+	config->flags |= rule->flags;
 	config->rejects |= rule->action == ACTION_REJECT;
 	config->redirects |= rule->action == ACTION_REDIRECT;
 	i->port_limits |= rule->flags & RULE_LIMIT && rule->per == PER_SOURCE_PORT;

@@ -660,7 +660,16 @@ def test_established_passes_answers_only(pair, apply, tracking):  # pylint: disa
     assert not pair.ping4("203.0.113.20", "-W0.5")  # ICMP is never established
 
 
-@pytest.mark.parametrize("text,calls", [("pass established", True), ("pass proto tcp", False)])
+def test_not_established_drops_new_connections_only(pair, apply, tracking):  # pylint: disable=unused-argument
+    apply(f"drop not established flags syn\n{MARK}drop proto udp not established")
+    assert pair.curl4("203.0.113.20") and pair.curl6("2001:db8:113::20")
+    assert pair.query("other.lab")[0] == 0
+    assert pair.passes(udp(40000), tcp(40000), tcp(40000, flags="A")) == [False, False, True]
+    assert pair.ping4("203.0.113.20")  # ICMP has no connection that a rule could miss
+
+
+@pytest.mark.parametrize("text,calls", [("pass established", True), ("pass not established", True),
+                                        ("pass proto tcp", False)])
 def test_only_established_calls_connection_tracking(weir, tmp_path, tracking, text, calls):  # pylint: disable=unused-argument
     """A kernel refuses a program with a call that it cannot reach, even one that is never made."""
     policy, log = tmp_path / "p.weir", tmp_path / "log"
@@ -672,5 +681,6 @@ def test_only_established_calls_connection_tracking(weir, tmp_path, tracking, te
 
 
 def test_established_refuses_while_tracking_is_idle(apply):
-    text = apply.fails(3, "default drop\npass established")
-    assert "established" in text and "nft" in text and "ct state" in text and "lab.weir:3" in text
+    for word in "established", "not established":
+        text = apply.fails(3, f"default drop\npass {word}")
+        assert "established" in text and "nft" in text and "ct state" in text and "lab.weir:3" in text

@@ -321,6 +321,7 @@ def test_vlan_where_the_tags_are_removed(on, pair, policy):
 
 def test_established_without_connection_tracking(on, policy):
     assert "nft add table" in on.fails(3, "rule", "add", "pass established")
+    assert "nft add table" in on.fails(3, "rule", "add", "drop not established flags syn")
     on("rule", "add", "--force", "pass established")
     on("rule", "add", "drop proto udp to any port 9")
     assert "quick 1 with 'established' does not match: connection tracking is off" in policy(POLICY).stderr

@@ -113,15 +113,23 @@ static bool on_matches(const struct question *q, const struct rule *rule)
 	return held != rule->on.negated;
 }
 
-static bool is_established(const struct question *q)
+/* Connection tracking is asked only about these. */
+static bool is_trackable(const struct question *q)
 {
-	return q->packet->established && q->frame.has_ports && q->frame.proto != PROTO_SCTP;
+	return q->frame.has_ports && q->frame.proto != PROTO_SCTP;
+}
+
+static bool tracking_matches(const struct question *q, const struct rule *rule)
+{
+	if (rule->established || rule->untracked)
+		return is_trackable(q) && q->packet->established == rule->established;
+	return true;
 }
 
 static bool conditions_match(const struct question *q, const struct rule *rule)
 {
 	return (!rule->over || q->packet->over) && (!rule->under || !q->packet->over) &&
-	       (!rule->probability || q->packet->over) && (!rule->established || is_established(q));
+	       (!rule->probability || q->packet->over) && tracking_matches(q, rule);
 }
 
 static bool ip_fields_match(const struct question *q, const struct rule *rule)

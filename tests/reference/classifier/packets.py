@@ -123,7 +123,7 @@ def aim_proto(draw, rule, family):
         return usual_proto(draw, family)
     if rule.sport.given or rule.dport.given:
         return draw.pick(PORTS_PROTOS)
-    return draw.pick(PORTS_PROTOS[:2]) if rule.established else usual_proto(draw, family)
+    return draw.pick(PORTS_PROTOS[:2]) if rule.established or rule.untracked else usual_proto(draw, family)
 
 
 def aim_port(draw, numbers):
@@ -258,7 +258,7 @@ def aim(gen, rule):
     at = aim_number(draw, rule.on, len(gen.ifaces) - 1) if rule.on.given else draw.below(len(gen.ifaces))
     packet = Packet(gen.ifaces[at])
     packet.over = draw.chance(85) if rule.over or rule.probability else not rule.under and draw.chance(8)
-    packet.established = draw.chance(85 if rule.established else 8)
+    packet.established = draw.chance(85 if rule.established else 15 if rule.untracked else 8)
     aim_tags(draw, rule, spec)
     if rule.ethertype.given:
         aim_ethertype(gen, rule, spec)
@@ -374,7 +374,7 @@ def nudge(gen, rule, packet, spec):
         packet.iface = draw.pick(gen.ifaces)
     elif roll < (45 if rule.over or rule.under or rule.probability else 11):
         packet.over = not packet.over
-    elif roll < (45 if rule.established else 12):
+    elif roll < (45 if rule.established or rule.untracked else 12):
         packet.established = not packet.established
     elif spec.family:
         nudge_ip(draw, rule, spec)

@@ -198,7 +198,17 @@ static bool take_established(struct parser *parser, struct draft *draft)
 	bool given = draft->rule->established;
 
 	draft->rule->established = true;
-	return once(parser, draft, given, "established");
+	return once(parser, draft, given || draft->rule->untracked, "established");
+}
+
+static bool take_not(struct parser *parser, struct draft *draft)
+{
+	bool given = draft->rule->untracked;
+
+	if (!parse_accept(parser, "established"))
+		return parse_fail(parser, draft->line, "not what");
+	draft->rule->untracked = true;
+	return once(parser, draft, given || draft->rule->established, "established");
 }
 
 static bool take_log(struct parser *parser, struct draft *draft)
@@ -252,6 +262,7 @@ static bool take_part(struct parser *parser, struct draft *draft)
 		{"dscp", take_dscp},
 		{"probability", take_probability},
 		{"established", take_established},
+		{"not", take_not},
 		{"log", take_log},
 		{"add", take_add},
 	};
@@ -330,7 +341,8 @@ static bool finish_ethertype(struct parser *parser, const struct draft *draft)
 		return true;
 	if (rule->from.given || rule->to.given || rule->sport.given || rule->dport.given ||
 	    rule->proto.given || draft->type_given || rule->flags_given || rule->fragment ||
-	    rule->ttl.given || rule->dscp.given || rule->established || rule->adds.len ||
+	    rule->ttl.given || rule->dscp.given || rule->established || rule->untracked ||
+	    rule->adds.len ||
 	    rule->action == ACTION_REJECT)
 		return parse_fail(parser, draft->line, "ethertype does not go with this");
 	return true;

@@ -97,6 +97,7 @@ struct rule {
 	bool under;
 	bool probability;
 	bool established;
+	bool untracked; /* not established */
 	struct span length;
 	struct span ttl;
 	VEC(struct add) adds;

@@ -24,7 +24,8 @@
  *   8. A list without any positive prefix (empty sets) never matches, negated or not.
  *   9. An untagged or priority-tagged packet lacks the field `vlan`, so `vlan not 7` needs a tag.
  *  10. `proto` compares the number, whatever the family; ICMP types exist only for protocol 1 in
- *      IPv4 and protocol 58 in IPv6; `established` only for TCP and UDP with readable ports.
+ *      IPv4 and protocol 58 in IPv6; `established` and `not established` only for TCP and UDP
+ *      with readable ports.
  *  11. `type a, b` is a union, each name in the families that have it; `not` inverts it inside the
  *      families that have at least one of the names.
  *  12. A rule with `type not ...` is a rule with `type`, so it may match neighbour discovery.

@@ -18,7 +18,7 @@ NUMBERS = ("sport", "dport", "proto", "types4", "types6", "code", "vlan", "dscp"
 class Rule:
     """A rule as text, and as values to aim at."""
     __slots__ = ("text", "families", "source", "target", *NUMBERS, "flags_given", "flags_set", "flags_mask",
-                 "fragment", "over", "under", "probability", "established", "place")
+                 "fragment", "over", "under", "probability", "established", "untracked", "place")
 
     def __init__(self):
         self.text = ""
@@ -27,7 +27,7 @@ class Rule:
         for name in NUMBERS:
             setattr(self, name, Numbers())
         self.flags_given, self.flags_set, self.flags_mask = False, 0, 0
-        self.fragment = self.over = self.under = self.probability = self.established = False
+        self.fragment = self.over = self.under = self.probability = self.established = self.untracked = False
         self.place = 0  # the lowest comes first: rules with many bits fixed, roughly
 
 
@@ -208,13 +208,14 @@ class Sketch:
         rule = self.rule
         if rule.types4.given or rule.types6.given or rule.fragment or rule.proto.negated:
             return False
-        return not rule.proto.given or any(low in (6, 17) for low, _, _ in rule.proto.ranges)
+        return not rule.proto.given or all(low in (6, 17) for low, _, _ in rule.proto.ranges)
 
     def add_ip_conditions(self):
         rule, draw = self.rule, self.draw
         if self.may_be_established() and self.gen.may("established", 5):
-            rule.established = True
-            self.parts.append("established")
+            rule.established = draw.chance(50)
+            rule.untracked = not rule.established
+            self.parts.append("established" if rule.established else "not established")
         if self.gen.may("conditions", 5):
             rule.ttl = self.part("ttl", make_span(self.gen, TTLS, 255))
         if self.gen.may("conditions", 5):

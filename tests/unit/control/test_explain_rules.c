@@ -191,6 +191,7 @@ static const struct {
 	{"drop length 0-100 ttl 1", "length 0-100, ttl 1"},
 	{"drop dscp 0, cs1, ef", "dscp 0,8,46"},
 	{"drop established proto tcp", "established"},
+	{"drop not established ttl 3", "ttl 3, not established"},
 	{"drop probability 33.3%", "probability 33.3%"},
 	{"drop over 10/s per source", "over 10/s per source"},
 	{"drop under 5/min per destination", "under 5/min per destination"},

@@ -161,6 +161,14 @@ static void change_span(struct loaded *l, size_t field)
 	differs(l, "end");
 }
 
+static void change_word(struct loaded *l, size_t field)
+{
+	struct resolved_word *word = field_place(&l->rule, field);
+
+	word->negated = !word->negated;
+	differs(l, "negation");
+}
+
 static void change_value(struct loaded *l, size_t field)
 {
 	switch (fields[field].form) {
@@ -182,6 +190,9 @@ static void change_value(struct loaded *l, size_t field)
 		return;
 	case FORM_SPAN:
 		change_span(l, field);
+		return;
+	case FORM_EITHER:
+		change_word(l, field);
 		return;
 	case FORM_PROBABILITY:
 		CHANGE(l, probability.share, l->rule.probability.share + (1 << 20));
@@ -213,6 +224,7 @@ static const char *const rules[] = {
 	"drop under 10mbit/s per source",
 	"drop over 10/s per source and port mask 24/48",
 	"pass established",
+	"pass not established",
 };
 
 static void test_every_field(void **state)

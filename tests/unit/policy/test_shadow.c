@@ -36,7 +36,7 @@ static const char *const pick_of[][8] = {
 	 "ttl 1-64 ", "ttl 64 "},
 	{"dscp 0 ", "dscp ef ", "dscp not ef ", "dscp 0-46 ", "length 40-60 ", "length 50 ",
 	 "fragment ", "established "},
-	{"over 10/s ", "probability 50% ", "log ", "log 5/s ", "length 0-100 ", "fragment ",
+	{"over 10/s ", "probability 50% ", "log ", "not established ", "length 0-100 ", "fragment ",
 	 "established ", "ttl 0-255 "},
 };
 
@@ -191,7 +191,8 @@ static bool ip_matches(const struct resolved *r, const struct resolved_rule *rul
 	       in_span(&rule->ttl, p->ttl) && in_span(&rule->length, p->length) &&
 	       (!rule->dscp.given || rule->dscp.bits[0] >> p->dscp & 1) &&
 	       (!rule->fragment || p->fragment) &&
-	       (!rule->established || (p->established && has_ports(p)));
+	       (!rule->established.given ||
+		(p->established != rule->established.negated && has_ports(p)));
 }
 
 static bool matches(const struct resolved *r, const struct resolved_rule *rule,

@@ -142,7 +142,7 @@ static void test_conditions(void **state)
 	from->ttl = (struct resolved_span){true, 1, 255};
 	from->dscp.given = true;
 	from->dscp.bits[0] = 1ull << 63;
-	from->established = true;
+	from->established.given = true;
 	from->probability.given = true;
 	from->probability.share = UINT32_MAX;
 	from->from = (struct resolved_address){RESOLVED_DYNAMIC, 3};
@@ -400,7 +400,7 @@ static void test_actions_of_limits(void **state)
 	m.r.n_rules = 64;
 	m.r.rules[63].limit = m.r.rules[1].limit = limit_of(PER_SOURCE, 100);
 	m.r.rules[63].action = ACTION_DROP;
-	m.r.rules[1].established = true;
+	m.r.rules[1].established.given = true;
 	assert_int_equal(reason_of(&m, 1), MATRIX_ASK);
 	assert_true(reason_of(&m, 63) < MATRIX_ASK);
 	assert_int_equal(matrix_limit_rule(reason_of(&m, 63)), 63);

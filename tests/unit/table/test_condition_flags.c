@@ -46,10 +46,10 @@ static uint32_t check_rule(const struct image *i, const char *keyword)
 	return flags;
 }
 
-static uint32_t check_sample(size_t field)
+static uint32_t check_sample(size_t field, const char *rule)
 {
 	const struct compile_options options = {.seed = 1, .hz = 250};
-	CLEANUP_FREE char *policy = mem_printf("set slow dynamic expire 10m\n%s\n", samples[field]);
+	CLEANUP_FREE char *policy = mem_printf("set slow dynamic expire 10m\n%s\n", rule);
 	struct environment environment = {0};
 	struct resolved *r = environment_load(&environment, policy);
 	struct image *i = NULL;
@@ -68,6 +68,12 @@ static uint32_t check_sample(size_t field)
 	return flags;
 }
 
+// The flags of words after "not".
+static const struct {
+	size_t field;
+	const char *rule;
+} negations[] = {{AST_ESTABLISHED, "drop not established"}};
+
 static void test_every_condition(void **state)
 {
 	uint32_t seen = 0;
@@ -80,10 +86,16 @@ static void test_every_condition(void **state)
 		if (!samples[field])
 			fail_msg("no sample for '%s': add one to `samples` in " __FILE__,
 				 fields[field].keyword);
-		flags = check_sample(field);
+		flags = check_sample(field, samples[field]);
 		if (flags & seen)
 			fail_msg("the flag of '%s' is also that of another condition",
 				 fields[field].keyword);
+		seen |= flags;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(negations); i++) {
+		uint32_t flags = check_sample(negations[i].field, negations[i].rule);
+
+		assert_false(flags & seen);
 		seen |= flags;
 	}
 	assert_int_equal(seen, RULE_CONDITIONS);
