@@ -208,6 +208,9 @@ const char *names_nearest(enum names_table table, const char *word)
 	return diag_nearest(word, candidates, n);
 }
 
+#define TRACKING "begin with an action: pass established, drop not established"
+#define HOURS    "a systemd timer with 'weir rule add' does this: weir-policy(5), HOURS"
+
 // Words of nft, iptables, pf, ipset and of weir itself. Not sorted: they are looked up only after
 // an error.
 static const struct {
@@ -265,9 +268,17 @@ static const struct {
 	{"interface", NULL, "write on"},
 	{"limit", NULL, "write over RATE or under RATE"},
 	{"rate", NULL, "write over RATE or under RATE"},
-	{"state", NULL, "write established"},
-	{"ct", NULL, "write established"},
+	{"state", TRACKING, NULL}, // in a rule: parse_foreign.c
+	{"ct", TRACKING, NULL},
 	{"keep", NULL, "write established"},
+	{"hour", HOURS, HOURS},
+	{"hours", HOURS, HOURS},
+	{"day", HOURS, HOURS},
+	{"days", HOURS, HOURS},
+	{"time", HOURS, HOURS},
+	{"weekdays", HOURS, HOURS},
+	{"timestart", HOURS, HOURS},
+	{"l4proto", NULL, "write proto"},
 	{"comment", NULL, "put a name first: \"NAME\" drop …; or write # after the rule"},
 	{"mac", NULL, "MAC addresses are not matched"},
 	{"ether", NULL, "MAC addresses are not matched; write ethertype"},

@@ -279,7 +279,7 @@ static bool unknown_clause(struct parser *p)
 	const char *near = NULL, *write = NULL;
 	char hint[80];
 
-	if (parse_is(p, TOKEN_WORD) && (write = names_foreign(p->at->text, true)))
+	if ((write = parse_foreign(p)))
 		return parse_expected(p, "a field, a condition or a modifier", write);
 	if (parse_is(p, TOKEN_WORD) && !keyword_is(p->at->text))
 		near = nearest_clause(p->at->text);

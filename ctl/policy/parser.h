@@ -72,6 +72,10 @@ bool parse_elements(struct parser *p, const struct token *open, struct ast_list 
 // "names" [ "/" "names" ]; mask may be NULL: no "/".
 bool parse_flags(struct parser *p, struct ast_list *set, struct ast_list *mask);
 
+// The hint for a clause of nft or iptables at the next token; NULL: it is unknown
+// (parse_foreign.c).
+const char *parse_foreign(const struct parser *p);
+
 // ---- statements: at the first word, which is known but not consumed -----------------------------
 
 bool parse_statement(struct parser *p);
