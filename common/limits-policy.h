@@ -16,7 +16,8 @@
 /* Items of one list after $ is expanded: more addresses belong in a set, ports have spans. A list
  * that 4096 rules repeat must be cheap to check. */
 #define POLICY_LIST_ITEMS  1024
-#define POLICY_SHORT_ITEMS 256 /* items of any list except addresses */
+#define POLICY_SHORT_ITEMS 256  /* items of any list except addresses */
+#define POLICY_PORT_ITEMS  4096 /* elements of a set of ports: read again for each rule with it */
 
 /* Prefixes of all sets and lists together; each takes 32 bytes while it is resolved. */
 #define POLICY_PREFIXES (4u << 20)

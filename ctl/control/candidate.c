@@ -226,8 +226,8 @@ int candidate_check_tracking(const struct candidate *c, bool quick, struct err *
 	const struct image_rule *rule;
 	size_t r = 0;
 
-	while (r < c->image->n_rules && !(c->image->rules[r].flags & RULE_TRACKING &&
-					  candidate_brings(c, r, quick)))
+	while (r < c->image->n_rules &&
+	       !(c->image->rules[r].flags & RULE_TRACKING && candidate_brings(c, r, quick)))
 		r++;
 	if (r == c->image->n_rules || conntrack_active())
 		return 0;

@@ -76,10 +76,10 @@ void quick_note_tracking(const struct candidate *c, struct apply_result *ret)
 
 		if (word->given && !conntrack_active())
 			vec_push(&ret->warnings,
-				 mem_printf("%s with '%sestablished' %s: connection tracking is off",
-					    c->quick.at[n].label, word->negated ? "not " : "",
-					    word->negated ? "finds no connection"
-							  : "does not match"));
+				 mem_printf(
+					 "%s with '%sestablished' %s: connection tracking is off",
+					 c->quick.at[n].label, word->negated ? "not " : "",
+					 word->negated ? "finds no connection" : "does not match"));
 	}
 }
 

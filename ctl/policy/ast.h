@@ -249,12 +249,19 @@ struct ast_set {
 	uint32_t line;
 	const char *name;
 	bool broken; // an error was found in it
+	bool ports;  // its elements are ports, not addresses
 	bool dynamic, has_max, has_expire, has_mask, count;
 	uint32_t max;
 	uint64_t expire_ms;
 	uint8_t mask4, mask6;
 	struct ast_list elements;
 };
+
+// Has the set a list of addresses?
+static inline bool ast_set_is_addresses(const struct ast_set *set)
+{
+	return !set->dynamic && !set->ports;
+}
 
 struct ast_interface {
 	struct diag_at at;

@@ -419,7 +419,7 @@ void policy_check(struct ast *ast, bool may_be_empty, struct diag *diag)
 	check_names(&c);
 	check_identities(&c);
 	vec_each (&ast->sets, set)
-		if (!set->dynamic)
+		if (ast_set_is_addresses(set))
 			check_addresses(&c, &set->elements, SIDE_SET);
 	vec_each (&ast->rules, rule)
 		check_rule(&c, rule);

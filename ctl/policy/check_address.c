@@ -133,9 +133,11 @@ static void check_set(struct place_check *p, const struct ast_item *item)
 
 	if (number == INDEX_NONE)
 		p->ok = false; // reported with all unknown names
-	if (number == INDEX_NONE || !p->c->ast->sets.at[number].dynamic)
+	if (number == INDEX_NONE || ast_set_is_addresses(&p->c->ast->sets.at[number]))
 		return;
-	if (p->side == SIDE_SET)
+	if (p->c->ast->sets.at[number].ports)
+		fail(p, item, "write port @NAME", "is a set of ports, not of addresses");
+	else if (p->side == SIDE_SET)
 		fail(p, item, NULL, "is dynamic; no set can contain it");
 	else if (p->side != SIDE_FROM && p->side != SIDE_TO)
 		fail(p, item, NULL, "is dynamic; only rules can name it");

@@ -246,6 +246,19 @@ static void missing_port(struct eval *e, const char *word, const char *proto, co
 		  "'%.*s' is not a port", SHOWN_MAX, word);
 }
 
+// In a set: a rule determines the protocol, and so the number.
+static void read_any_port_name(struct eval *e, const char *word)
+{
+	uint16_t port;
+
+	for (size_t i = 0; i < ARRAY_SIZE(with_ports); i++)
+		if (services_find(e->v->services, word, with_ports[i].name, &port) == 0) {
+			eval_emit(e, port, port);
+			return;
+		}
+	missing_port(e, word, NULL, NULL);
+}
+
 static void read_port_name(struct eval *e, const char *word)
 {
 	const char *missing = NULL, *has = NULL;
@@ -276,8 +289,12 @@ static void read_port_name(struct eval *e, const char *word)
 
 static void read_port(struct eval *e, const char *word)
 {
-	if (!eval_span(e, word, UINT16_MAX))
+	if (eval_span(e, word, UINT16_MAX))
+		return;
+	if (e->v->protos)
 		read_port_name(e, word);
+	else
+		read_any_port_name(e, word);
 }
 
 const struct domain domain_port = {

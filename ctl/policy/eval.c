@@ -12,6 +12,7 @@
 #include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/policy/domain.h"
 
 #define SHOWN_MAX 60
 
@@ -71,17 +72,42 @@ void eval_unknown(struct eval *e, const char *word, const char *near)
 
 // ---- lists --------------------------------------------------------------------------------------
 
+// A set of ports is read by value: its exceptions apply to it only.
+static void read_ports(struct eval *e, const struct ast_set *set)
+{
+	CLEANUP(ranges_free) struct ranges ranges = {0};
+
+	if (set->broken || eval_elements(e->v, set, &ranges) < 0)
+		e->code = -EINVAL; // has been reported
+	for (size_t i = 0; i < ranges.n; i++)
+		eval_emit(e, ranges.at[i].first, ranges.at[i].last);
+}
+
+static void read_set(struct eval *e)
+{
+	const struct ast *ast = e->v->expander->ast;
+	uint32_t number = index_find(&ast->set_index, e->item->word);
+
+	if (number == INDEX_NONE)
+		e->code = -EINVAL; // reported with all unknown names
+	else if (e->in_set)
+		eval_fail(e, "write a definition: define NAME = …, and $NAME",
+			  "a set of ports cannot contain a set");
+	else if (ast->sets.at[number].ports && e->domain == &domain_port)
+		read_ports(e, &ast->sets.at[number]);
+	else
+		eval_fail(e, ast->sets.at[number].ports ? NULL : "write set NAME ports { … }",
+			  "'@%s' is a set of %s, not %s", e->item->word,
+			  ast->sets.at[number].ports ? "ports" : "addresses", e->domain->item);
+}
+
 static bool is_word(struct eval *e)
 {
 	switch (e->item->kind) {
 	case AST_WORD:
 		return true;
 	case AST_SET:
-		e->code = -EINVAL; // an unknown one is reported with all unknown names
-		if (index_find(&e->v->expander->ast->set_index, e->item->word) == INDEX_NONE)
-			return false;
-		eval_fail(e, NULL, "'@%s' is a set of addresses, not %s", e->item->word,
-			  e->domain->item);
+		read_set(e);
 		return false;
 	case AST_GEO:
 		eval_fail(e, NULL, "'%s %s' stands for addresses, not %s",
@@ -113,6 +139,8 @@ static void find_contradiction(struct eval *e)
 		if (!compare(&e->readings.at[i - 1], &e->readings.at[i]) ||
 		    memcmp(&e->readings.at[i - 1].range, &e->readings.at[i].range,
 			   sizeof(struct range16)) != 0 ||
+		    e->readings.at[i - 1].item->kind == AST_SET ||
+		    e->readings.at[i].item->kind == AST_SET ||
 		    strchr(e->readings.at[i - 1].item->word, '*') ||
 		    strchr(e->readings.at[i].item->word, '*'))
 			continue; // one interface of a pattern is not the pattern
@@ -154,6 +182,28 @@ static int nothing_left(struct value *v, const struct ast_list *list)
 {
 	diag_error(v->diag, list->at, NULL, "this list matches nothing");
 	return -EINVAL;
+}
+
+int eval_elements(struct value *v, const struct ast_set *set, struct ranges *ret)
+{
+	struct eval e = {.v = v, .domain = &domain_port, .in_set = true};
+	struct leaves leaves = {0};
+
+	if (expand(v->expander, &set->elements, POLICY_PORT_ITEMS, v->diag, &leaves) < 0)
+		e.code = -EINVAL;
+	eval_leaves(&e, &leaves);
+	if (leaves.negated) {
+		diag_error(v->diag, set->elements.at, "write 0-65535, not …",
+			   "a set cannot be negated as a whole");
+		e.code = -EINVAL;
+	}
+	if (!e.code)
+		eval_collect(&e, false, 0, UINT16_MAX, ret);
+	if (!e.code && !ret->n)
+		e.code = nothing_left(v, &set->elements);
+	leaves_free(&leaves);
+	vec_free(&e.readings);
+	return e.code;
 }
 
 int eval_list(struct value *v, const struct domain *domain, const struct ast_list *list,

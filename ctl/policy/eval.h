@@ -21,7 +21,8 @@ struct value { // who asks
 	struct expander *expander;
 	const struct resolved *r; // whose interfaces `on` names
 	struct diag_at use;       // the field's keyword, for errors in definitions
-	// Only for ports: the protocols whose names count, and the names.
+	// Only for ports: the protocols whose names count (NULL: a name of any is valid), and the
+	// names.
 	const uint64_t *protos;
 	struct services *services;
 };
@@ -51,6 +52,7 @@ struct eval {
 	const struct domain *domain;
 	const struct ast_item *item; // that is being read
 	bool negated;
+	bool in_set; // the elements of a set are read, which contain no set
 	VEC(struct reading) readings;
 	unsigned families, known; // types: those asked for, those that know some word
 	unsigned family;          // types: the one being read
@@ -71,6 +73,8 @@ bool eval_span(struct eval *e, const char *word, uint32_t max);
 void eval_leaves(struct eval *e, const struct leaves *leaves);
 void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret);
 
+// The ports of a set: the same.
+int eval_elements(struct value *v, const struct ast_set *set, struct ranges *ret);
 // The values of a list, sorted: 0, or -EINVAL with errors queued. No value is an error. `last` is
 // at most the last value of the domain.
 int eval_list(struct value *v, const struct domain *domain, const struct ast_list *list,

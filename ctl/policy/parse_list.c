@@ -239,15 +239,15 @@ static bool parse_url_words(struct parser *p, struct ast_item *item)
 	return true;
 }
 
-static bool parse_element(struct parser *p, struct ast_item *item)
+static bool parse_element(struct parser *p, const struct domain *domain, struct ast_item *item)
 {
 	const struct token *name;
 	bool url;
 
 	item->negated = parse_accept_word(p, "not");
 	url = parse_is_word(p, "url");
-	if (!url && !parse_is_word(p, "file"))
-		return parse_item(p, &domain_address, false, item);
+	if (domain != &domain_address || (!url && !parse_is_word(p, "file")))
+		return parse_item(p, domain, false, item);
 	parse_next(p);
 	if (!parse_string(p, url ? "the URL of a list" : "the path of a file", &name))
 		return false;
@@ -273,11 +273,11 @@ static void skip_element(struct parser *p)
 		parse_next(p);
 }
 
-static bool parse_one_element(struct parser *p, struct ast_list *ret)
+static bool parse_one_element(struct parser *p, const struct domain *domain, struct ast_list *ret)
 {
 	struct ast_item item = {0};
 
-	if (!parse_element(p, &item)) {
+	if (!parse_element(p, domain, &item)) {
 		skip_element(p);
 		return false;
 	}
@@ -289,8 +289,8 @@ static bool parse_one_element(struct parser *p, struct ast_list *ret)
 	return false;
 }
 
-bool parse_elements(struct parser *p, const struct token *open, struct ast_list *ret,
-		    bool *ret_broken)
+bool parse_elements(struct parser *p, const struct domain *domain, const struct token *open,
+		    struct ast_list *ret, bool *ret_broken)
 {
 	ret->given = true;
 	for (;;) {
@@ -300,7 +300,7 @@ bool parse_elements(struct parser *p, const struct token *open, struct ast_list 
 			break;
 		if (parse_is(p, TOKEN_EOF) || parse_starts_statement(p->at))
 			return parse_fail(p, open->at, NULL, "unclosed '{'");
-		if (!parse_one_element(p, ret))
+		if (!parse_one_element(p, domain, ret))
 			*ret_broken = true;
 		parse_accept(p, TOKEN_COMMA);
 	}

@@ -135,13 +135,17 @@ static bool parse_set(struct parser *p)
 	set.name = name->text;
 	if (p->ast->sets.n >= POLICY_SETS)
 		return parse_room(p, p->ast->sets.n, POLICY_SETS, name->at, "sets");
+	set.ports = parse_accept_word(p, "ports");
 	open = p->at;
 	if (parse_accept(p, TOKEN_OPEN))
-		ok = parse_elements(p, open, &set.elements, &set.broken);
+		ok = parse_elements(p, set.ports ? &domain_port : &domain_address, open,
+				    &set.elements, &set.broken);
+	else if (set.ports)
+		ok = parse_expected(p, "'{'", "write set NAME ports { 80, 443 }");
 	else if (parse_accept_word(p, "dynamic"))
 		ok = parse_dynamic(p, &set);
 	else
-		ok = parse_expected(p, "'{' or dynamic", NULL);
+		ok = parse_expected(p, "'{', ports or dynamic", NULL);
 	set.broken = set.broken || !ok;
 	vec_push(&p->ast->sets, set);
 	return ok;

@@ -66,9 +66,10 @@ bool parse_number_span(struct parser *p, const char *what, uint32_t max, struct 
 // ---- lists (parse_list.c) -----------------------------------------------------------------------
 
 bool parse_list(struct parser *p, const struct domain *domain, struct ast_list *ret);
-// The elements of a set; true: the block is complete, but *ret_broken is set if it has errors.
-bool parse_elements(struct parser *p, const struct token *open, struct ast_list *ret,
-		    bool *ret_broken);
+// The elements of a set of addresses or of ports; true: the block is complete, but *ret_broken is
+// set if it has errors.
+bool parse_elements(struct parser *p, const struct domain *domain, const struct token *open,
+		    struct ast_list *ret, bool *ret_broken);
 // "names" [ "/" "names" ]; mask may be NULL: no "/".
 bool parse_flags(struct parser *p, struct ast_list *set, struct ast_list *mask);
 

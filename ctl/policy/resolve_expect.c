@@ -238,7 +238,7 @@ static const struct resolved_addresses *lone_set(struct resolver *r, const struc
 
 	if (leaf && leaf->item->kind == AST_SET && !leaves->negated && !leaf->negated)
 		number = index_find(&r->ast->set_index, leaf->item->word);
-	if (number == INDEX_NONE || r->ast->sets.at[number].dynamic)
+	if (number == INDEX_NONE || !ast_set_is_addresses(&r->ast->sets.at[number]))
 		return NULL;
 	if (use != POLICY_WHOLE && r->sets[number].split)
 		return NULL; // its value is the whole

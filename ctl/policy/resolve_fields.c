@@ -19,7 +19,7 @@ static bool has_names(struct resolver *r, const struct ast_list *list)
 	struct leaves leaves = {0};
 	bool found = false;
 
-	expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
+	expand(&r->expander, list, POLICY_PORT_ITEMS, NULL, &leaves);
 	vec_each (&leaves.all, leaf)
 		found = found || leaf->item->word[0] < '0' || leaf->item->word[0] > '9';
 	leaves_free(&leaves);
@@ -67,6 +67,22 @@ int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_a
 	ret->at = arena_copy(&r->r->memory, ranges.at, ranges.n, sizeof(*ranges.at));
 	ranges_free(&ranges);
 	return code;
+}
+
+void resolve_port_set(struct resolver *r, uint32_t number)
+{
+	struct ast_set *set = &r->ast->sets.at[number];
+	struct value v = {
+		.diag = r->diag, .expander = &r->expander, .r = r->r, .services = &r->services};
+	CLEANUP(ranges_free) struct ranges ranges = {0};
+
+	if (!set->broken && !set->elements.items.n) {
+		diag_error(r->diag, set->at, NULL, "set of ports '@%s' is empty", set->name);
+		set->broken = true;
+	}
+	if (!set->broken && has_names(r, &set->elements))
+		read_services(r, set->elements.at);
+	set->broken = set->broken || r->services_failed || eval_elements(&v, set, &ranges) < 0;
 }
 
 struct field_work {

@@ -317,7 +317,9 @@ static void resolve_one_set(struct resolver *r, uint32_t number)
 	struct leaves leaves = {0};
 	struct leaves_about about;
 
-	if (set->dynamic)
+	if (set->ports)
+		resolve_port_set(r, number);
+	if (!ast_set_is_addresses(set))
 		return;
 	to = &r->addresses.at[value->address];
 	value->broken = !set->elements.given ||
@@ -343,7 +345,7 @@ void resolve_sets(struct resolver *r)
 		struct ast_item place = {.at = set->at, .line = set->line};
 
 		r->sets[i].address = (uint32_t)r->addresses.n;
-		if (set->dynamic)
+		if (!ast_set_is_addresses(set))
 			continue;
 		vec_push(&r->addresses, ((struct resolved_addresses){
 						.name = arena_strdup(&r->r->memory, set->name),
@@ -421,7 +423,7 @@ static struct resolved_address lone_set(const struct resolver *r, const struct a
 {
 	uint32_t number = index_find(&r->ast->set_index, item->word);
 
-	if (number == INDEX_NONE)
+	if (number == INDEX_NONE || r->ast->sets.at[number].ports)
 		return (struct resolved_address){.kind = RESOLVED_ANY};
 	if (r->ast->sets.at[number].dynamic)
 		return (struct resolved_address){RESOLVED_DYNAMIC,

@@ -78,7 +78,7 @@ static void use_elements(struct resolver *r, uint32_t number)
 	const struct set_value *set = &r->sets[number];
 	struct leaves leaves = {0};
 
-	if (set->use == POLICY_WHOLE || r->ast->sets.at[number].dynamic)
+	if (set->use == POLICY_WHOLE || !ast_set_is_addresses(&r->ast->sets.at[number]))
 		return;
 	if (!expand_elements(&r->expander, &r->ast->sets.at[number].elements, NULL, &leaves))
 		use_leaves(r, &leaves, set->use);
@@ -117,7 +117,8 @@ static void add_leaves(struct resolver *r, const struct ast_list *list, bool ele
 void resolve_collect(struct resolver *r)
 {
 	vec_each (&r->ast->sets, set)
-		add_leaves(r, &set->elements, true);
+		if (ast_set_is_addresses(set))
+			add_leaves(r, &set->elements, true);
 	vec_each (&r->ast->services, service)
 		add_leaves(r, &service->vip, false);
 	vec_each (&r->ast->rules, rule) {

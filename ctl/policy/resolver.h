@@ -196,6 +196,9 @@ bool resolve_splits(struct resolver *r, const struct leaves *leaves);
 struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list,
 					enum policy_use use);
 
+// Reports errors of a set of ports where it is written. Rules read it again, because the numbers of
+// names depend on the protocol.
+void resolve_port_set(struct resolver *r, uint32_t number);
 int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_at use,
 		  const uint64_t protos[4], struct resolved_ranges *ret);
 

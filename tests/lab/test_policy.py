@@ -640,6 +640,21 @@ def test_counters_follow_the_identity_of_a_rule(pair, apply, weir):
     assert [hits(weir, one) for one in ("yours", f"{text} from 198.51.100.0/24")] == [0, 0]
 
 
+# Sets of ports.
+
+
+def test_a_set_of_ports(pair, apply, weir):
+    apply("set web ports { 80, 9000-9010, not 9005 }\ndrop proto udp to any port @web")
+    packets = udp(80), udp(9005), udp(9010), udp(9011)
+    assert pair.passes(*packets) == [False, True, False, True]
+    weir("rule", "add", "drop proto udp to any port not @web")
+    assert pair.passes(*packets) == [False] * 4
+    weir("rule", "delete", "1")
+    done = weir("rule", "add", "drop from @web", check=False)
+    assert done.returncode == 1 and "is a set of ports, not of addresses" in done.stderr
+    assert pair.passes(*packets) == [False, True, False, True]
+
+
 # Connection tracking.
 
 

@@ -116,14 +116,36 @@ def from_define(gen, kind):
     return made
 
 
+def make_port_sets(gen):
+    """Sets of ports, of the ports of rules: spans, definitions, names of services and exceptions."""
+    for at in range(gen.draw.below(4) if gen.options.uses("port-sets") else 0):
+        made = make_list_of_ports(gen, ("tcp", "udp", "sctp"), gen.draw.between(1, 9), False)
+        gen.port_sets.append((f"{'ports' if at == 0 and gen.draw.chance(30) else f'pset_{at}'}", made))
+
+
+def from_port_set(gen):
+    """A list with a set of ports, or None; perhaps another port beside it."""
+    if not gen.port_sets or not gen.may("port-sets", 30):
+        return None
+    draw, made = gen.draw, Numbers()
+    name, value = draw.pick(gen.port_sets)
+    made.given, made.ranges, made.words = True, list(value.ranges), [f"@{name}"]
+    if draw.chance(30):
+        made.put_number(random_port(draw))
+    return made.done(draw, 10)
+
+
 def make_ports(gen, protos):
     """protos: the names of those that are given with them"""
     draw = gen.draw
     made = from_define(gen, "ports") if draw.chance(25) else None
-    if made:
-        return made
-    made = Numbers()
-    for _ in range(1 if draw.chance(55) else draw.between(2, 5)):
+    made = made or from_port_set(gen)
+    return made or make_list_of_ports(gen, protos, 1 if draw.chance(55) else draw.between(2, 5), True)
+
+
+def make_list_of_ports(gen, protos, items, may_negate):
+    draw, made = gen.draw, Numbers()
+    for _ in range(items):
         if draw.chance(35):
             put_port_range(draw, made)
         elif not draw.chance(30) or not put_named_port(gen, made, protos):
@@ -131,7 +153,7 @@ def make_ports(gen, protos):
     if not made.ranges:
         made.put_number(random_port(draw))
     exception = draw.chance(12) and put_port_exception(draw, made)
-    return made.done(draw, 0 if exception else 7)
+    return made.done(draw, 0 if exception or not may_negate else 7)
 
 
 def make_port_protos(gen):

@@ -122,6 +122,8 @@ static bool declare_set(struct parser *parser)
 	if (policy_set(parser->policy, set->name))
 		return parse_fail(parser, set->line, "duplicate set '%s'", set->name);
 	set->dynamic = parse_is(parser, "dynamic");
+	set->ports = parse_accept(parser, "ports");
+	set->at = parser->at + 1;
 	*vec_add(parser->pool, &parser->policy->sets) = set;
 	return true;
 }
@@ -205,8 +207,14 @@ static bool parse_define(struct parser *parser)
 static bool parse_set_statement(struct parser *parser)
 {
 	const char *name = NULL;
+	struct set *set;
 
-	return parse_word(parser, &name) && parse_set(parser, policy_set(parser->policy, name));
+	if (!parse_word(parser, &name))
+		return false;
+	set = policy_set(parser->policy, name);
+	if (set->ports) /* read where it is used */
+		skip_statement(parser);
+	return set->ports || parse_set(parser, set);
 }
 
 static bool pass_or(struct parser *parser, const char *other, bool *ret_other)

@@ -188,6 +188,54 @@ static bool put_port_name(struct parser *parser, const struct item *item, unsign
 	return true;
 }
 
+/* The elements of a set of ports, from its own place in the tokens. */
+static bool take_elements(struct parser *parser, struct list *list)
+{
+	while (!parse_accept_kind(parser, TOKEN_CLOSE)) {
+		const struct token *token;
+		bool negative;
+
+		if (parse_accept_kind(parser, TOKEN_COMMA) ||
+		    parse_accept_kind(parser, TOKEN_NEWLINE))
+			continue;
+		negative = parse_accept(parser, "not");
+		token = parse_take(parser);
+		if (token->kind == TOKEN_DEFINE) {
+			if (!list_put_define(parser, token, negative, false, list))
+				return false;
+			continue;
+		}
+		if (token->kind != TOKEN_WORD)
+			return parse_fail(parser, token->line, "'%s' in a set", token->text);
+		*vec_add(parser->pool, &list->items) = (struct item){
+			.negative = negative, .text = token->text, .line = token->line};
+	}
+	return true;
+}
+
+/* A set of ports counts as the ports that it holds: its exceptions are its own. */
+static bool put_port_set(struct parser *parser, const struct item *item, unsigned int protos,
+			 struct ports *ports)
+{
+	const struct set *set = policy_set(parser->policy, item->text);
+	struct ports held = {0};
+	struct list list = {0};
+	size_t at = parser->at;
+	bool done;
+
+	if (!set || !set->ports)
+		return parse_fail(parser, item->line, "'@%s' as a port", item->text);
+	parser->at = set->at;
+	done = take_elements(parser, &list) && list_ports(parser, &list, protos, &held);
+	parser->at = at;
+	for (int i = 0; done && i < PORTS_COUNT; i++)
+		for (uint32_t port = 0; port < 65536; port++)
+			if (numbers_hold(&held.numbers[i], port))
+				numbers_add(parser->pool, &ports->numbers[i], port, port,
+					    item->negative);
+	return done;
+}
+
 bool list_ports(struct parser *parser, const struct list *list, unsigned int protos,
 		struct ports *ret_ports)
 {
@@ -197,8 +245,11 @@ bool list_ports(struct parser *parser, const struct list *list, unsigned int pro
 	for (size_t i = 0; i < list->items.len; i++) {
 		const struct item *item = &list->items.v[i];
 
-		if (item->is_set)
-			return parse_fail(parser, item->line, "'@%s' as a port", item->text);
+		if (item->is_set) {
+			if (!put_port_set(parser, item, protos, ret_ports))
+				return false;
+			continue;
+		}
 		if (put_port_numbers(parser, item, ret_ports))
 			continue;
 		if (!put_port_name(parser, item, protos, ret_ports))

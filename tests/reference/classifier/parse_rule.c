@@ -342,8 +342,7 @@ static bool finish_ethertype(struct parser *parser, const struct draft *draft)
 	if (rule->from.given || rule->to.given || rule->sport.given || rule->dport.given ||
 	    rule->proto.given || draft->type_given || rule->flags_given || rule->fragment ||
 	    rule->ttl.given || rule->dscp.given || rule->established || rule->untracked ||
-	    rule->adds.len ||
-	    rule->action == ACTION_REJECT)
+	    rule->adds.len || rule->action == ACTION_REJECT)
 		return parse_fail(parser, draft->line, "ethertype does not go with this");
 	return true;
 }

@@ -14,7 +14,7 @@ from rules import make_rules
 # Features of a policy. The last one is off by default: exceptions between sets, which can be read in two ways.
 FEATURES = ("add", "always", "conditions", "count", "default-on", "define", "dynamic", "essentials", "established",
             "ethertype", "file", "fragments", "layout", "log", "malformed", "named-ports", "over", "probability",
-            "redirect", "reject", "type", "uncommon", "vlan", "hard-joins")
+            "port-sets", "redirect", "reject", "type", "uncommon", "vlan", "hard-joins")
 # Features that the short program leaves to the general one. `uncommon`: most options, extension headers and fragments.
 HANDED_ON = frozenset(("add", "always", "conditions", "count", "dynamic", "established", "log", "over",
                        "probability", "redirect", "reject", "uncommon"))
@@ -48,8 +48,9 @@ class Policy:
         self.ifaces = [f"eth{number}" for number in range(most)]
         self.types = tuple(fields.TYPES)  # names of ICMP that it may use
         self.sites = addresses.make_sites(self.draw)
-        self.sets, self.defines, self.rules = [], [], []
+        self.sets, self.port_sets, self.defines, self.rules = [], [], [], []
         fields.make_defines(self)
+        fields.make_port_sets(self)
         addresses.make_defines(self)
         addresses.make_sets(self)
         make_rules(self)
@@ -109,6 +110,7 @@ def statements(gen):
     """All but the rules, in random order."""
     made = [interfaces(gen), *defaults(gen), *sets(gen)]
     made += [f"define {define.name} = {define.value.text}" for define in gen.defines]
+    made += [f"set {name} ports {{ {value.text} }}" for name, value in gen.port_sets]
     gen.draw.shuffle(made)
     return made
 

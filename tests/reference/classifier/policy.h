@@ -18,6 +18,8 @@ struct set {
 	const char *name;
 	unsigned int line;
 	bool dynamic;
+	bool ports; /* a set of ports, whose elements begin at token `at` */
+	size_t at;
 	unsigned int mask_len[2]; /* dynamic: of IPv4 and IPv6 entries */
 	struct addresses addresses;
 	VEC(struct prefix) entries; /* dynamic */
