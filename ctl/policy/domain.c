@@ -300,6 +300,7 @@ static void read_port(struct eval *e, const char *word)
 const struct domain domain_port = {
 	.item = "a port",
 	.keywords = {"http", "https"},
+	.sets = true,
 	.last = UINT16_MAX,
 	.read = read_port,
 };

@@ -12,7 +12,6 @@
 #include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
-#include "ctl/policy/domain.h"
 
 #define SHOWN_MAX 60
 
@@ -77,7 +76,7 @@ static void read_ports(struct eval *e, const struct ast_set *set)
 {
 	CLEANUP(ranges_free) struct ranges ranges = {0};
 
-	if (set->broken || eval_elements(e->v, set, &ranges) < 0)
+	if (set->broken || eval_elements(e->v, e->domain, set, &ranges) < 0)
 		e->code = -EINVAL; // has been reported
 	for (size_t i = 0; i < ranges.n; i++)
 		eval_emit(e, ranges.at[i].first, ranges.at[i].last);
@@ -93,10 +92,10 @@ static void read_set(struct eval *e)
 	else if (e->in_set)
 		eval_fail(e, "write a definition: define NAME = …, and $NAME",
 			  "a set of ports cannot contain a set");
-	else if (ast->sets.at[number].ports && e->domain == &domain_port)
+	else if (ast->sets.at[number].ports && e->domain->sets)
 		read_ports(e, &ast->sets.at[number]);
 	else
-		eval_fail(e, ast->sets.at[number].ports ? NULL : "write set NAME ports { … }",
+		eval_fail(e, e->domain->sets ? "write set NAME ports { … }" : NULL,
 			  "'@%s' is a set of %s, not %s", e->item->word,
 			  ast->sets.at[number].ports ? "ports" : "addresses", e->domain->item);
 }
@@ -184,9 +183,10 @@ static int nothing_left(struct value *v, const struct ast_list *list)
 	return -EINVAL;
 }
 
-int eval_elements(struct value *v, const struct ast_set *set, struct ranges *ret)
+int eval_elements(struct value *v, const struct domain *domain, const struct ast_set *set,
+		  struct ranges *ret)
 {
-	struct eval e = {.v = v, .domain = &domain_port, .in_set = true};
+	struct eval e = {.v = v, .domain = domain, .in_set = true};
 	struct leaves leaves = {0};
 
 	if (expand(v->expander, &set->elements, POLICY_PORT_ITEMS, v->diag, &leaves) < 0)

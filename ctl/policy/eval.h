@@ -34,6 +34,7 @@ struct domain {           // what the items of a list are
 	const char
 		*expected; // what the parser expects where it is more than the item; NULL: the item
 	const char *keywords[10]; // that are values here
+	bool sets;                // of ports: a set can be an item
 	uint16_t first, last;     // all values, of which "not" leaves the rest
 	// Reads a word: eval_emit or eval_fail. NULL: the list has no numbers.
 	void (*read)(struct eval *e, const char *word);
@@ -74,7 +75,8 @@ void eval_leaves(struct eval *e, const struct leaves *leaves);
 void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret);
 
 // The ports of a set: the same.
-int eval_elements(struct value *v, const struct ast_set *set, struct ranges *ret);
+int eval_elements(struct value *v, const struct domain *domain, const struct ast_set *set,
+		  struct ranges *ret);
 // The values of a list, sorted: 0, or -EINVAL with errors queued. No value is an error. `last` is
 // at most the last value of the domain.
 int eval_list(struct value *v, const struct domain *domain, const struct ast_list *list,

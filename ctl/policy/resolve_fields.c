@@ -82,7 +82,8 @@ void resolve_port_set(struct resolver *r, uint32_t number)
 	}
 	if (!set->broken && has_names(r, &set->elements))
 		read_services(r, set->elements.at);
-	set->broken = set->broken || r->services_failed || eval_elements(&v, set, &ranges) < 0;
+	set->broken = set->broken || r->services_failed ||
+		      eval_elements(&v, &domain_port, set, &ranges) < 0;
 }
 
 struct field_work {

@@ -7,7 +7,8 @@
 //
 // usage: compare POLICY FRAMES ANSWERS [WORDS]: WORDS is a file with words about the tables that
 // the policy must have (describe.h); its programs must also keep to the verifier's budget. FRAMES
-// has lines "IFACE FLAGS HEX", ANSWERS one line each as refmatch prints them. Exit status 0: all
+// has lines "IFACE FLAGS HEX" (with the flag `live`, this network namespace is asked about
+// connections), ANSWERS one line each as refmatch prints them. Exit status 0: all
 // agree; 1: some do not (the first ten are printed); 2: the policy does not load; 3: compile
 // refused its size.
 #include <stdbool.h>
@@ -96,6 +97,7 @@ static size_t read_line(const struct candidate *c, const char *line, struct poli
 		.iface = find_iface(c->resolved, line, iface),
 		.over = has_word(words, flags, "over"),
 		.established = has_word(words, flags, "established"),
+		.live = has_word(words, flags, "live"),
 	};
 	return read_hex(words + flags + 1, frame);
 }

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Random rules with one word, in the language of Weir and in nft's, and frames that meet or just miss them."""
+import socket
+
+from frames import (ATOMIC, DESTINATION, FIRST, HOP_BY_HOP, ICMP, ICMP6, LATER, SCTP, TCP, UDP, WHOLE, Spec, build)
+from lab import FAR4, FAR6, GROUP, TCP_PORT, UDP_PORT
+
+NETS = range(12)
+PROTOS = {TCP: "tcp", UDP: "udp", SCTP: "sctp"}
+FLAGS = {"syn": ("syn/syn,ack", "tcp flags & (syn | ack) == syn"),
+         "ack": ("ack/syn,ack", "tcp flags & (syn | ack) == ack"), "none": ("none/syn", "tcp flags & syn == 0"), "": ("", "")}
+FLAG_BITS = (0x02, 0x10, 0x12, 0x18, 0x04, 0x14, 0x11, 0x01, 0x29, 0)
+LIVE_BITS = (0x10, 0x18)  # that leave a connection open
+WINDOW = 40  # ports around those of rules
+INTERVALS = 8  # of a set, at most
+
+
+def number4(text):
+    return int.from_bytes(socket.inet_pton(socket.AF_INET, text), "big")
+
+
+def number6(text):
+    return int.from_bytes(socket.inet_pton(socket.AF_INET6, text), "big")
+
+
+def shown(low, high):
+    return str(low) if low == high else f"{low}-{high}"
+
+
+class Rule:
+    """weir: the line after the action; nft: matches, each a rule of nft with the same number."""
+
+    def __init__(self, weir, nft):
+        self.weir, self.nft = weir, nft
+
+
+def to_net(draw, weir, nft):
+    """The same for a destination: of both families, of one, or any."""
+    net = draw.choice(NETS)
+    four, six = f"10.0.{net}.0/24", f"2001:db8:{net:x}::/64"
+    if draw.random() < 0.6:
+        return f"to {four}, {six} {weir}", [f"ip daddr {four} {nft}", f"ip6 daddr {six} {nft}"]
+    if draw.random() < 0.5:
+        return f"to {four} {weir}", [f"ip daddr {four} {nft}"]
+    return f"to {six} {weir}", [f"ip6 daddr {six} {nft}"]
+
+
+# ---- sets of ports --------------------------------------------------------------------------------------
+
+
+class PortSet:
+    """Spans with exceptions for Weir, intervals for nft, which has no exceptions."""
+
+    def __init__(self, draw, name, base):
+        self.name = name
+        spans = [self.span(draw, base) for _ in range(draw.randint(1, INTERVALS))]
+        without = [draw.randint(*draw.choice(spans)) for _ in range(draw.choice((0, 0, 1, 2)))]
+        self.ports = {port for low, high in spans for port in range(low, high + 1)} - set(without)
+        words = [shown(*span) for span in dict.fromkeys(spans) if span[0] != span[1] or span[0] not in without]
+        words += [f"not {port}" for port in dict.fromkeys(without)]
+        if not self.ports:
+            self.ports, words = {base}, [str(base)]
+        draw.shuffle(words)
+        self.weir = f"set {name} ports {{ {', '.join(words)} }}"
+        self.nft = (f"set {name} {{ type inet_service; flags interval; auto-merge; "
+                    f"elements = {{ {', '.join(intervals(self.ports))} }}; }}")
+
+    @staticmethod
+    def span(draw, base):
+        low = min(max(base + draw.randint(-WINDOW, WINDOW), 0), 65535)
+        return low, min(low + draw.choice((0, 1, 2, 5, 12, 30)), 65535)
+
+
+def intervals(ports):
+    """As nft writes them."""
+    out, ordered = [], sorted(ports)
+    first = last = ordered[0]
+    for port in ordered[1:]:
+        if port != last + 1:
+            out.append(shown(first, last))
+            first = port
+        last = port
+    return [*out, shown(first, last)]
+
+
+class Ports:
+    """`port @set`, of source and destination. At ingress, nft reads the first bytes of later fragments as ports, so its
+    rules exclude them by a mark."""
+    before = ("ip frag-off & 0x1fff != 0 meta mark set 1", "frag frag-off != 0 meta mark set 1")
+    tracks = False
+    hook = "type filter hook ingress device n0 priority 0"
+    family = "netdev"
+
+    def __init__(self, draw, lab, rules):  # pylint: disable=unused-argument
+        self.draw = draw
+        self.bases = (20, 8000, 65535)
+        self.sets = [PortSet(draw, f"{'ports' if n == 0 else 'web'}{n or ''}", self.bases[n % len(self.bases)])
+                     for n in range(10)]
+        self.rules = [self.rule() for _ in range(rules)]
+
+    def statements(self):
+        return [one.weir for one in self.sets]
+
+    def nft_statements(self):
+        return [one.nft for one in self.sets]
+
+    def one(self, keyword):
+        """(Weir, nft) of one end."""
+        one, roll = self.draw.choice(self.sets), self.draw.random()
+        if roll < 0.65:
+            return f"port @{one.name}", f"{keyword} @{one.name}"
+        if roll < 0.75:
+            return f"port not @{one.name}", f"{keyword} != @{one.name}"
+        extra = {self.draw.choice(self.bases), 65535}
+        return (f"port @{one.name}, {', '.join(map(str, extra))}",
+                f"{keyword} {{ {', '.join(intervals(one.ports | extra))} }}")
+
+    def rule(self):
+        protos = self.draw.sample(list(PROTOS), self.draw.randint(1, 3))
+        if self.draw.random() < 0.1:  # later fragments may match
+            weir_to, nft_to = to_net(self.draw, "", f"ip_proto {{ {', '.join(map(str, protos))} }}")
+            weir_to += f" dscp 8 proto {', '.join(PROTOS[proto] for proto in protos)}"
+            return Rule(weir_to, [one.replace("ip_proto", "ip dscp 8 meta l4proto" if one.startswith("ip ") else
+                                              "ip6 dscp 8 meta l4proto") for one in nft_to])
+        source = self.one("th sport") if self.draw.random() < 0.5 else ("", "")
+        target = self.one("th dport") if not source[0] or self.draw.random() < 0.5 else ("", "")
+        nft = f"meta mark 0 meta l4proto {{ {', '.join(map(str, protos))} }} {source[1]} {target[1]}"
+        weir = f"proto {', '.join(PROTOS[proto] for proto in protos)}"
+        if source[0]:
+            weir += f" from any {source[0]}"
+        weir_to, nft_to = to_net(self.draw, target[0], nft)
+        return Rule(f"{weir} {weir_to}", nft_to)
+
+    def port(self):
+        return min(max(self.draw.choice(self.bases) + self.draw.randint(-WINDOW - 15, WINDOW + 15), 0), 65535)
+
+    def spec(self):
+        spec = usual_spec(self.draw)
+        spec.sport, spec.dport = self.port(), self.port()
+        spec.dscp = self.draw.choice((0, 8))
+        return spec
+
+
+# ---- connections ----------------------------------------------------------------------------------------
+
+
+class Tracked:
+    """`established` and `not established`. First fragments are left out: nft sees only packets that are whole again."""
+    tracks, before = True, ()
+    hook = "type filter hook prerouting priority -150"
+    family = "inet"
+
+    def __init__(self, draw, lab, rules):
+        self.draw = draw
+        lab.track()
+        lab.add_vlan()
+        self.vlans = lab.vlans
+        self.connections = lab.connect(draw, 48)
+        self.rules = [self.rule() for _ in range(rules)]
+
+    @staticmethod
+    def statements():
+        return []
+
+    nft_statements = statements
+
+    def rule(self):
+        draw = self.draw
+        negated = draw.random() < 0.6
+        protos = draw.choice(((TCP, ), (UDP, ), (TCP, UDP)))
+        flags = draw.choice(tuple(FLAGS)) if protos == (TCP, ) else ""
+        weir = f"proto {', '.join(PROTOS[proto] for proto in protos)} {'not ' if negated else ''}established"
+        state = f"ct state {'!= ' if negated else ''}established"
+        nft = f"meta l4proto {{ {', '.join(map(str, protos))} }} {FLAGS[flags][1]} {state}"
+        if draw.random() < 0.4:
+            weir, nft = f"ttl 64-128 {weir}", f"TTL {nft}"
+        if flags:
+            weir += f" flags {FLAGS[flags][0]}"
+        weir_to, nft_to = to_net(draw, "", nft)
+        return Rule(f"{weir_to} {weir}", [one.replace("TTL", "ip ttl 64-128" if one.startswith("ip ") else
+                                                      "ip6 hoplimit 64-128") for one in nft_to])
+
+    def spec(self):
+        draw, spec = self.draw, usual_spec(self.draw)
+        spec.tags = [(0x8100, 7)] if spec.tags and self.vlans else []
+        if spec.fragment == FIRST:
+            spec.fragment = WHOLE
+        spec.ttl = draw.choice((1, 63, 64, 100, 128, 129, 255))
+        spec.sport, spec.dport = draw.choice((TCP_PORT, UDP_PORT)), draw.randint(32768, 60999)
+        spec.flags = draw.choice(FLAG_BITS)
+        if draw.random() < 0.25:
+            return spec
+        family, proto, net, port = draw.choice(self.connections)
+        spec.family, spec.dport = family, port
+        spec.dst = number4(f"10.0.{net}.1") if family == 4 else number6(f"2001:db8:{net:x}::1")
+        spec.src = number4(FAR4) if family == 4 else number6(FAR6)
+        spec.proto, spec.sport = proto, TCP_PORT if proto == TCP else UDP_PORT
+        self.miss(spec)
+        return spec
+
+    def miss(self, spec):
+        """Half are frames of the connection; the others differ in one part."""
+        draw, roll = self.draw, self.draw.randint(0, 11)
+        spec.exts, spec.options = [], 0
+        if roll < 6:
+            spec.flags = draw.choice(LIVE_BITS)
+        elif roll == 6:
+            spec.dport ^= 1
+        elif roll == 7:
+            spec.sport ^= 1
+        elif roll == 8:
+            spec.src ^= 4
+        elif roll == 9:
+            spec.dst ^= 2
+        else:
+            spec.proto = UDP if spec.proto == TCP else TCP
+
+
+# ---- frames ---------------------------------------------------------------------------------------------
+
+
+def usual_spec(draw):
+    spec = Spec()
+    spec.family = draw.choice((4, 6))
+    net = draw.choice(NETS)
+    spec.dst = number4(f"10.0.{net}.{draw.randint(1, 254)}") if spec.family == 4 else \
+        number6(f"2001:db8:{net:x}::{draw.randint(1, 99):x}")
+    spec.src = number4(f"10.9.0.{draw.randint(2, 253)}") if spec.family == 4 else \
+        number6(f"2001:db8:9::{draw.randint(2, 99):x}")
+    spec.proto = draw.choice((TCP, TCP, TCP, UDP, UDP, UDP, SCTP, 47, ICMP if spec.family == 4 else ICMP6))
+    spec.type, spec.ttl = (8 if spec.family == 4 else 128), 64
+    spec.flags = draw.choice(FLAG_BITS)
+    spec.length = draw.choice((0, 60, 100))
+    if draw.random() < 0.25:
+        spec.tags = [(0x8100, draw.choice((1, 7, 0, 4095)))]
+    roll = draw.random()
+    if roll < 0.08:
+        spec.fragment, spec.length = FIRST, 104 if spec.family == 6 else 100
+    elif roll < 0.20:
+        spec.fragment, spec.offset, spec.length = LATER, draw.randint(1, 100), 100
+    elif roll < 0.23 and spec.family == 6:
+        spec.fragment = ATOMIC
+    elif roll < 0.30 and spec.family == 6:
+        spec.exts = [(draw.choice((HOP_BY_HOP, DESTINATION)), 0)]
+    elif roll < 0.35 and spec.family == 4:
+        spec.options = draw.randint(1, 3)
+    return spec
+
+
+def numbered(spec, number):
+    """Its bytes, with the number in IPv4's identification or IPv6's flow label."""
+    frame = build(spec)
+    content, at = frame.bytes, frame.ip
+    if spec.family == 6:
+        content[at + 1] = content[at + 1] & 0xf0 | number >> 16
+        content[at + 2:at + 4] = (number & 0xffff).to_bytes(2, "big")
+        if spec.fragment != WHOLE:  # of another packet than all other fragments
+            content[at + 44:at + 48] = number.to_bytes(4, "big")
+        return bytes(content)
+    content[at + 4:at + 6] = number.to_bytes(2, "big")
+    content[at + 10:at + 12] = b"\0\0"
+    header = content[at:at + (content[at] & 15) * 4]
+    total = sum(int.from_bytes(header[n:n + 2], "big") for n in range(0, len(header), 2))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    content[at + 10:at + 12] = (~total & 0xffff).to_bytes(2, "big")
+    return bytes(content)
+
+
+def last_frame():
+    """Reported by the first rule of nft, as `end`."""
+    spec = Spec()
+    spec.family, spec.proto, spec.ttl = 4, UDP, 64
+    spec.src, spec.dst, spec.sport, spec.dport = number4("10.9.0.254"), number4("10.9.0.1"), 9, 9
+    return numbered(spec, 0xffff)
+
+
+def nft_text(word):
+    """The table: the first match is reported and decides."""
+    lines = [f"table {word.family} words {{", *word.nft_statements(), f"chain in {{ {word.hook}; policy accept;"]
+    lines.append(f'ip saddr 10.9.0.254 udp dport 9 log prefix "end" group {GROUP} drop')
+    lines += word.before
+    for number, rule in enumerate(word.rules, 1):
+        lines += [f'{match} log prefix "{number}" group {GROUP} drop' for match in rule.nft]
+    return "\n".join([*lines, "ip saddr 10.9.0.0/24 drop" if word.tracks else "",
+                      "ip6 saddr 2001:db8:9::/64 drop" if word.tracks else "", "}", "}", ""])
+
+
+def weir_text(word):
+    return "\n".join(["interface n0 optional", *word.statements(), *(f"drop {rule.weir}" for rule in word.rules), ""])
+
+
+WORDS = {"ports": Ports, "established": Tracked}
