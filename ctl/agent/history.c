@@ -22,9 +22,9 @@
 #define AFTER_COMMAND_MS 200 // an attach may have made the instance
 #define AGAIN_FIRST_MS   1000
 #define AGAIN_MOST_MS    60000
-#define LINE_MAX_BYTES   (1u << 20) // of a document; a longer one is left out
+#define LINE_MAX_BYTES   (1u << 20) // a longer document is left out
 #define QUERY_SERIES     50
-#define ROWS             "200" // of each part of a document: the loop reads it
+#define ROWS             "200" // rows of each part of a document: the loop reads it
 
 struct history_part {
 	struct agent *agent;

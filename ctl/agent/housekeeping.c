@@ -50,7 +50,7 @@ struct housekeeping {
 	bool is_due;                  // a tidy, for what is in `due`
 	struct lb_due due;            // for the copy that tidies up
 	struct agent_process *tidy;   // reads all pins, which takes long; NULL: none runs
-	struct agent_process *ending; // of quick rules, which compiles the policy; NULL: none runs
+	struct agent_process *ending; // ends quick rules, so it compiles; NULL: none runs
 };
 
 // ---- to look ------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ static bool are_states_exact(const char *const *options, size_t n)
 	return true;
 }
 
-// Of --ports, "!" is lost, and a range becomes its two ends.
+// The translator loses the "!" of --ports, and makes a range its two ends.
 static bool is_multiport_exact(const char *const *options, size_t n)
 {
 	bool both = false, other = has_word(options, n, "!");

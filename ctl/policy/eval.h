@@ -34,7 +34,7 @@ struct domain {           // what the items of a list are
 	const char
 		*expected; // what the parser expects where it is more than the item; NULL: the item
 	const char *keywords[10]; // that are values here
-	bool sets;                // of ports: a set can be an item
+	bool sets;                // ports: a set can be an item
 	uint16_t first, last;     // all values, of which "not" leaves the rest
 	// Reads a word: eval_emit or eval_fail. NULL: the list has no numbers.
 	void (*read)(struct eval *e, const char *word);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "ctl/import/addrlist.h"
+#include "ctl/import/import.h"
 #include "ctl/import/iptables.h"
 #include "ctl/import/keepalived.h"
 #include "tests/fuzz/environment.h"
