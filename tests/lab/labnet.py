@@ -293,13 +293,6 @@ def text(value):
 
 
 def plain(document):
-    """A document of -j without its first two keys, version and time, which all have."""
-    assert list(document)[:2] == ["schema", "time"] and document.pop("schema") == 1
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", document.pop("time"))
-    return document
-
-
-def plain(document):
     """A document of -j without what each begins with: the version of its keys, and its time."""
     assert list(document)[:2] == ["schema", "time"] and document.pop("schema") == 1, document
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", document.pop("time"))

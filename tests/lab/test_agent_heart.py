@@ -97,8 +97,9 @@ def test_an_agent_that_takes_long_to_start(on):
 
 
 def test_an_idle_agent_sleeps(on):
-    """It looks for services to check every five seconds; its page costs no further turn."""
-    on.run()
+    """It looks for services to check every five seconds; its page costs no further turn. The history takes a document each
+    second."""
+    on.run("--no-history")
     until(lambda: heart(on)[0] < time.monotonic() * 1000 - 1000)
     times, end = set(), time.monotonic() + 2.5 * LEAST_MS / 1000
     while time.monotonic() < end:
@@ -111,7 +112,7 @@ def test_an_idle_agent_sleeps(on):
 
 @pytest.mark.parametrize("event", ("signal", "request"))
 def test_each_turn_is_in_the_page(on, event):
-    agent = on.run()
+    agent = on.run("--no-history")
     until(lambda: heart(on)[0] < time.monotonic() * 1000 - 1000)
     turned = heart(on)[0]
     if event == "signal":

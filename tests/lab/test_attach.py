@@ -358,12 +358,12 @@ COMMANDS = [("block", BLOCKED), ("unblock", BLOCKED), ("attach", "near0"), ("det
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_privilege(pair, on, copy_of_weir, command):
-    before = on("list", "-j").stdout
+    before = on.json("list")
     unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     done = pair.near([*unprivileged, copy_of_weir, "-n", on.name, *command], check=False)
     refused(done)
     assert "privilege" in done.stderr or "permission denied" in done.stderr
-    assert on("list", "-j").stdout == before and pair.xdp_attached()
+    assert on.json("list") == before and pair.xdp_attached()
 
 
 def refused(done):
@@ -393,11 +393,11 @@ def without_bpf():
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_kernel_without_bpf(pair, on, command):
-    before = on("list", "-j").stdout
+    before = on.json("list")
     done = on(*command, check=False, preexec_fn=without_bpf)
     refused(done)
     assert "no BPF" in done.stderr
-    assert on("list", "-j").stdout == before and pair.xdp_attached()
+    assert on.json("list") == before and pair.xdp_attached()
 
 
 def test_a_machine_that_was_never_tried(pair, weir):
