@@ -135,18 +135,12 @@ static void read_mark(const struct condition_place *place, const struct json *ri
 	uint64_t n = json_number(right);
 	struct match m = match_any;
 
-	const struct import_mark *mark;
-
 	if (n < IMPORT_MARK || n - IMPORT_MARK >= place->options->n_marks) {
 		condition_omit(ret);
 		return;
 	}
-	mark = &place->options->marks[n - IMPORT_MARK];
-	m.rate = mark->rate;
-	m.over = mark->over;
-	m.rewrites = mark->rewrites;
-	if (!mark->rate)
-		match_omit(&m);
+	m.rewrites = place->options->marks[n - IMPORT_MARK].rewrites;
+	match_omit(&m);
 	vec_push(ret, m);
 }
 

@@ -96,7 +96,7 @@ const char *emit_name(struct translation *w, const struct at_rule *at)
 
 static bool is_unsteady(const struct match *m)
 {
-	return m->rate || m->f[MATCH_TTL].n || m->f[MATCH_DSCP].n;
+	return m->f[MATCH_TTL].n || m->f[MATCH_DSCP].n;
 }
 
 static struct values protocols(struct arena *arena, const uint8_t *numbers, size_t n)
@@ -119,7 +119,7 @@ static bool only_in(const struct match *m, const struct values *protos)
 	return v->n;
 }
 
-// After a rule for established connections nft asks about rate, TTL and so on only for the first
+// After a rule for established connections nft asks about TTL and DSCP only for the first
 // packet of a connection, but Weir asks for each packet that is not TCP or UDP. So it does before
 // such a rule, which would accept the others: Weir does not know their connections.
 static void steady(struct translation *w, struct match *m, bool drops)
@@ -133,7 +133,6 @@ static void steady(struct translation *w, struct match *m, bool drops)
 		match_narrow(w->arena, m, MATCH_PROTO, protos);
 		return;
 	}
-	m->rate = NULL;
 	m->f[MATCH_TTL] = m->f[MATCH_DSCP] = (struct values){0};
 	match_omit(m);
 }
@@ -212,41 +211,6 @@ static bool may_have_returned(struct translation *w, const struct match *m)
 	return false;
 }
 
-static bool has_other_packets(struct translation *w, const struct match *m)
-{
-	emit_work(w, w->left.n);
-	vec_each (&w->left, left)
-		if (match_meets(left, m))
-			return true;
-	return may_have_returned(w, m);
-}
-
-// The kernel merges segments of TCP before it counts them, but not those that begin a connection.
-static bool may_be_merged(const struct match *m)
-{
-	static const struct interval tcp = {6, 6};
-	struct match segments = match_any;
-
-	segments.f[MATCH_PROTO] = (struct values){.at = &tcp, .n = 1};
-	segments.flagged = true;
-	segments.mask = SYN;
-	return match_meets(m, &segments);
-}
-
-// Does Weir count the same packets? Other chains may drop some before they reach this one.
-static bool is_rate_exact(struct translation *w, const struct match *m)
-{
-	return w->bases.n <= 1 && !w->options->facts.early && !may_be_merged(m) &&
-	       !has_other_packets(w, m);
-}
-
-// Without the rate, which both have.
-static bool covers(struct match m, const struct match *whole)
-{
-	m.rate = NULL;
-	return !m.never && match_covers(&m, whole);
-}
-
 uint8_t emit_drop(struct translation *w, enum step_action action, struct match m, const char *name,
 		  bool log)
 {
@@ -262,14 +226,11 @@ uint8_t emit_drop(struct translation *w, enum step_action action, struct match m
 		whole.on = ~0ull;
 	emit_fit(w, &m, true);
 	steady(w, &m, true);
-	left = m.loose || may_have_returned(w, &m) ||
-	       (m.rate && (!m.over || !is_rate_exact(w, &m)));
-	part = m.parts || !covers(m, &whole);
-	if (left || part || m.rate)
-		vec_push(&w->left, whole);
+	left = m.loose || may_have_returned(w, &m);
+	part = m.parts || m.never || !match_covers(&m, &whole);
 	if (!left && !m.never)
 		add_step(w, action, &m, name, log);
-	return left || part ? OUTCOME_LEFT : m.rate ? OUTCOME_WIDER : OUTCOME_EXACT;
+	return left || part ? OUTCOME_LEFT : OUTCOME_EXACT;
 }
 
 uint8_t emit_pass(struct translation *w, struct match m, const char *name, bool log)
@@ -278,11 +239,6 @@ uint8_t emit_pass(struct translation *w, struct match m, const char *name, bool 
 		return 0;
 	emit_fit(w, &m, false);
 	steady(w, &m, false);
-	if (m.rate && (m.loose || m.over || !is_rate_exact(w, &m))) {
-		m.rate = NULL;
-		match_omit(&m);
-	}
-	m.loose |= m.rate != NULL; // its burst is greater
 	w->tracked |= m.established;
 	add_step(w, STEP_PASS, &m, name, log);
 	return m.omitted ? OUTCOME_LACKING : m.loose ? OUTCOME_WIDER : OUTCOME_EXACT;

@@ -17,7 +17,7 @@ struct edge_packet {
 	address_number f[MATCH_FIELDS];
 	uint8_t family, flags;
 	unsigned on;
-	bool established, over;
+	bool established;
 };
 
 struct printing {
@@ -34,7 +34,7 @@ static bool matches(const struct match *m, const struct edge_packet *p)
 {
 	if (!(m->families & p->family) || !(m->on >> p->on & 1) || m->fragment)
 		return false;
-	if ((m->established && !p->established) || (m->rate && m->over != p->over))
+	if (m->established && !p->established)
 		return false;
 	if (m->flagged && (p->f[MATCH_PROTO] != 6 || (p->flags & m->mask) != m->flags))
 		return false;
@@ -124,7 +124,6 @@ static struct edge_packet inside(const struct match *m)
 	if (m->flagged)
 		p.flags = m->flags;
 	p.established = m->established;
-	p.over = m->rate && m->over;
 	return p;
 }
 
@@ -204,7 +203,6 @@ static void print_options(const struct printing *p, const struct edge_packet *pa
 	if (packet->on && packet->on < p->options->n_interfaces)
 		text_addf(t, " on %s", p->options->interfaces[packet->on]);
 	text_add(t, packet->established ? " established" : "");
-	text_add(t, packet->over ? " over" : "");
 }
 
 static void print_end(const struct edge_packet *p, const char *word, enum match_field address,

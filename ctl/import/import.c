@@ -17,21 +17,9 @@ static void print_head(const struct import_options *options, const struct import
 	text_add(ret, "# The ruleset has to remain active: it decides what Weir passes.\n");
 }
 
-static bool has_rates(const struct import_rules *rules)
-{
-	vec_each (rules, rule)
-		if (rule->action != STEP_NOTE && rule->match.rate)
-			return true;
-	return false;
-}
-
 // Where the host decides, not the ruleset.
-static void print_warnings(const struct import_options *options, const struct import_rules *rules,
-			   struct text *ret)
+static void print_warnings(const struct import_options *options, struct text *ret)
 {
-	if (has_rates(rules))
-		text_add(ret, "# Rates also count packets that the kernel drops before its rules "
-			      "(checksum, reverse path).\n");
 	if (!options->forward)
 		return;
 	text_add(ret, "# Addresses of this host: apply again when one changes, import again when a "
@@ -53,7 +41,7 @@ static int print_policy(const struct ruleset *ruleset, const struct import_optio
 		return code;
 	last = steps_finish(rules, arena);
 	print_head(options, &seen, ret);
-	print_warnings(options, rules, ret);
+	print_warnings(options, ret);
 	policy_print(rules, options, last, ret);
 	expects_print(rules, options, last, ret);
 	counts->translated += seen.translated;
@@ -69,7 +57,6 @@ static struct import_facts both_facts(const struct import_facts *a, const struct
 				     .helpers = a->helpers || b->helpers,
 				     .zones = a->zones || b->zones,
 				     .masquerades = a->masquerades || b->masquerades,
-				     .early = a->early || b->early,
 				     .ttl = a->ttl || b->ttl,
 				     .dscp = a->dscp || b->dscp,
 				     .diverts = a->diverts || b->diverts};

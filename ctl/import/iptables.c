@@ -95,91 +95,12 @@ static size_t end_of(const struct save_line *l, size_t i)
 	return i;
 }
 
-// ---- hashlimit: the translator forgets the burst ------------------------------------------------
-
 static const char *value_of(const struct save_line *l, size_t first, size_t end, const char *option)
 {
 	for (size_t i = first; i + 1 < end; i = save_next(l->words, end, i))
 		if (!strcmp(l->words[i], option))
 			return l->words[i + 1];
 	return NULL;
-}
-
-struct hashlimit {
-	uint64_t rate, burst, expire_ms;
-	uint64_t seconds; // of its unit
-	const char *unit;
-	const char *per; // with a blank before it
-};
-
-// "5/min", "10/sec"; false: not a rate that Weir has.
-static bool read_rate(const char *text, struct hashlimit *ret)
-{
-	static const char *const words[][2] = {{"s", "s"},   {"sec", "s"},   {"second", "s"},
-					       {"m", "min"}, {"min", "min"}, {"minute", "min"},
-					       {"h", "h"},   {"hour", "h"}};
-	size_t digits = strspn(text, "0123456789");
-
-	if (text[digits] != '/' || num_parse_u64(text, digits, 1, 1000000, &ret->rate))
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(words[i][0], text + digits + 1)) {
-			ret->unit = words[i][1];
-			ret->seconds = ret->unit[0] == 's' ? 1 : ret->unit[0] == 'm' ? 60 : 3600;
-			return true;
-		}
-	return false;
-}
-
-static bool read_number(const char *text, uint64_t otherwise, uint64_t *ret)
-{
-	*ret = otherwise;
-	return !text || !num_parse_u64(text, strlen(text), 1, 1000000000, ret);
-}
-
-static bool read_mode(const char *mode, struct hashlimit *ret)
-{
-	if (!mode)
-		ret->per = "";
-	else if (!strcmp(mode, "srcip"))
-		ret->per = " per source mask 32/128";
-	else if (!strcmp(mode, "dstip"))
-		ret->per = " per destination mask 32/128";
-	else
-		return false;
-	return true;
-}
-
-// A bucket that expires is full again: Weir's must be full by then. The kernel keeps it for one
-// unit of time unless another time is given.
-static bool read_bucket(const struct save_line *l, size_t first, size_t end, struct hashlimit *h)
-{
-	const char *mask = value_of(l, first, end, "--hashlimit-srcmask");
-
-	return (!mask || !strcmp(mask, "32")) && !value_of(l, first, end, "--hashlimit-dstmask") &&
-	       read_number(value_of(l, first, end, "--hashlimit-burst"), 5, &h->burst) &&
-	       read_number(value_of(l, first, end, "--hashlimit-htable-expire"), h->seconds * 1000,
-			   &h->expire_ms) &&
-	       h->burst <= 1000000 && h->expire_ms * h->rate >= h->burst * h->seconds * 1000;
-}
-
-static void read_hashlimit(struct save_line *l, size_t first, size_t end)
-{
-	const char *above = value_of(l, first, end, "--hashlimit-above");
-	const char *upto = value_of(l, first, end, "--hashlimit-upto");
-	struct hashlimit h = {0};
-
-	for (size_t i = first; i < end; i++)
-		l->unknown |= !strcmp(l->words[i], "!");
-	if (l->unknown || l->mark.rate || (!above && !upto) ||
-	    !read_rate(above ? above : upto, &h) || !read_bucket(l, first, end, &h) ||
-	    !read_mode(value_of(l, first, end, "--hashlimit-mode"), &h)) {
-		l->unknown = true;
-		return;
-	}
-	l->mark.rate = mem_printf("%ju/%s burst %ju%s", (uintmax_t)h.rate, h.unit,
-				  (uintmax_t)import_burst(h.burst, h.rate, h.seconds), h.per);
-	l->mark.over = above != NULL;
 }
 
 // ---- lines --------------------------------------------------------------------------------------
@@ -199,10 +120,8 @@ static size_t take_match(struct save_line *l, size_t i, size_t first)
 	const char *name = i + 1 < l->n ? l->words[i + 1] : "";
 	size_t options = i + 2 < l->n ? i + 2 : l->n, end = end_of(l, options);
 
-	if (!strcmp(name, "hashlimit"))
-		read_hashlimit(l, i, end);
-	else if (!is_one_of(name, matches, ARRAY_SIZE(matches)) ||
-		 !save_is_exact(name, l->words + options, end - options))
+	if (!is_one_of(name, matches, ARRAY_SIZE(matches)) ||
+	    !save_is_exact(name, l->words + options, end - options))
 		l->unknown = true;
 	else if (!save_is_void(l->words + options, end - options))
 		keep_words(l, first, end);
@@ -303,16 +222,11 @@ static int add_chain(struct save_reader *r, const char *line, struct err *err)
 
 static void add_mark(struct save_line *l, struct iptables_marks *marks, const char *original)
 {
-	if (!l->unknown && !l->mark.rate)
+	if (!l->unknown)
 		return;
-	if (l->unknown) {
-		free(l->mark.rate);
-		l->mark.rate = NULL;
-	}
 	text_addf(&l->kept, " -m mark --mark 0x%x", IMPORT_MARK + (unsigned)marks->n);
 	l->mark.text = mem_strdup(original);
 	vec_push(marks, l->mark);
-	l->mark.rate = NULL;
 }
 
 // False: the target neither accepts nor drops, and the line is left out. A target that is not known
@@ -366,7 +280,6 @@ static void note_effects(struct save_reader *r, const struct save_line *l)
 	struct import_facts *facts = &r->ret->facts;
 	const char *target = value_of(l, 0, l->n, "-j");
 
-	facts->early = true;
 	for (size_t i = 0; i < l->n; i++) {
 		facts->untracks |= !strcmp(l->words[i], "--notrack");
 		facts->helpers |= !strcmp(l->words[i], "--helper");
@@ -400,7 +313,6 @@ static int add_rule(struct save_reader *r, const char *at, size_t len, struct er
 	else if (take_words(r, &l, original))
 		text_addf(&r->ret->text, "%s\n", text_get(&l.kept));
 	text_free(&l.kept);
-	free(l.mark.rate);
 	return code;
 }
 
@@ -596,10 +508,8 @@ void iptables_complete(const char *nft, size_t len, struct text *ret, struct ipt
 
 void iptables_free(struct iptables_save *save)
 {
-	vec_each (&save->marks, m) {
+	vec_each (&save->marks, m)
 		free(m->text);
-		free(m->rate);
-	}
 	vec_free(&save->marks);
 	text_free(&save->text);
 }

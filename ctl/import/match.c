@@ -151,18 +151,6 @@ static void meet_flags(struct match *m, const struct match *b)
 	}
 }
 
-static void meet_rate(struct match *m, const struct match *b)
-{
-	if (!b->rate)
-		return;
-	if (m->rate) {
-		match_omit(m);
-	} else {
-		m->rate = b->rate;
-		m->over = b->over;
-	}
-}
-
 struct match match_meet(struct arena *arena, const struct match *a, const struct match *b)
 {
 	struct match m = *a;
@@ -177,7 +165,6 @@ struct match match_meet(struct arena *arena, const struct match *a, const struct
 	m.rewrites |= b->rewrites;
 	m.never |= b->never || !m.families || !m.on;
 	meet_flags(&m, b);
-	meet_rate(&m, b);
 	for (int i = 0; i < MATCH_FIELDS && !m.never; i++)
 		if (b->f[i].n)
 			match_narrow(arena, &m, (enum match_field)i, b->f[i]);
@@ -231,7 +218,7 @@ static bool values_cover(const struct values *outer, const struct values *inner)
 
 bool match_covers(const struct match *outer, const struct match *inner)
 {
-	if (outer->rate || (inner->families & ~outer->families) || (inner->on & ~outer->on) ||
+	if ((inner->families & ~outer->families) || (inner->on & ~outer->on) ||
 	    (outer->established && !inner->established) || (outer->fragment && !inner->fragment))
 		return false;
 	if (outer->flagged && (!inner->flagged || (outer->mask & ~inner->mask) ||

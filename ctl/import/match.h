@@ -47,8 +47,6 @@ struct match {
 	bool omitted;     // a condition was left out; then it is loose too
 	uint16_t parts;   // fields with fewer values than the original's, for a drop only
 	bool rewrites;    // a target of iptables that may change the destination
-	const char *rate; // "5/s burst 5 per source"; NULL: none
-	bool over;        // matches above the rate, else up to it
 };
 
 #define MATCH_PART_ON (1u << MATCH_FIELDS) // in `parts`: the interfaces
@@ -64,7 +62,7 @@ size_t match_sort(struct interval *at, size_t n);
 struct values match_complement(struct arena *arena, struct values v, address_number max);
 // Narrows a field to these values. No value (`n` 0 with `at` set) leaves no packet.
 void match_narrow(struct arena *arena, struct match *m, enum match_field field, struct values v);
-// The packets of both. Of two rates or two tests of flags the second is omitted.
+// The packets of both. Of two tests of flags the second is omitted.
 struct match match_meet(struct arena *arena, const struct match *a, const struct match *b);
 // Leaves a condition out.
 void match_omit(struct match *m);

@@ -9,8 +9,6 @@
 // A condition of another tool, for which a rule tests a mark of the packet.
 struct import_mark {
 	char *text; // the whole line, for comments
-	char *rate; // "5/min burst 5 per source"; NULL: a condition that Weir lacks
-	bool over;
 	bool rewrites; // a target of table nat that is not known
 };
 
@@ -25,7 +23,6 @@ struct import_device {
 struct import_facts {
 	bool untracks, helpers, zones; // of connection tracking
 	bool masquerades;              // rewrites sources
-	bool early;                    // may drop packets before the hook
 	bool ttl, dscp;                // rewrites them before the hook
 	bool diverts;                  // takes packets from the hook forward
 };

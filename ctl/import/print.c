@@ -34,8 +34,8 @@ static bool is_bare(const struct import_rule *s)
 	for (int i = 0; i < MATCH_FIELDS; i++)
 		if (m->f[i].n)
 			return false;
-	return m->on == ~0ull && !m->flagged && !m->established && !m->fragment && !m->rate &&
-	       !s->log && s->action <= STEP_DROP;
+	return m->on == ~0ull && !m->flagged && !m->established && !m->fragment && !s->log &&
+	       s->action <= STEP_DROP;
 }
 
 // The rules at the end that decide everything of a family.
@@ -394,8 +394,6 @@ static void print_match(struct policy_printer *p, const struct match *m)
 	print_end(p, m, "to", MATCH_DST, MATCH_DPORT, has_ports(m) ? "any" : NULL);
 	print_conditions(p, m);
 	print_interfaces(p, m->on);
-	if (m->rate)
-		text_addf(&p->rules, " %s %s", m->over ? "over" : "under", m->rate);
 }
 
 static void print_step(struct policy_printer *p, const struct import_rule *s)

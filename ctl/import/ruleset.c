@@ -214,8 +214,6 @@ static void hook_chain(struct ruleset *r, struct nft_chain *c)
 		return;
 	}
 	r->nat |= text_same(c->type, "nat");
-	r->facts.early |=
-		c->drops && (text_same(c->hook, "prerouting") || text_same(c->hook, "ingress"));
 }
 
 static int index_names(struct ruleset *r, struct err *err)
@@ -349,11 +347,8 @@ static int note_effects(struct ruleset *r, const struct nft_chain *chain, const 
 			struct err *err)
 {
 	static const char *const sources[] = {"masquerade", "snat", "xt"};
-	static const char *const early[] = {"prerouting", "ingress"};
 	const struct json *value;
 
-	r->facts.early |=
-		is_in(chain->hook, early, ARRAY_SIZE(early)) && !text_same(chain->type, "nat");
 	for (size_t n = 0; n < json_length(expr); n++) {
 		const char *key = ruleset_key(json_at(expr, n), &value);
 		int code;

@@ -9,7 +9,6 @@
 
 #include "ctl/import/condition.h"
 #include "ctl/import/condition_ct.h"
-#include "ctl/import/condition_rate.h"
 #include "ctl/import/translation.h"
 
 #define DEPTH 16 // nested calls, as in the kernel
@@ -37,11 +36,8 @@ static uint8_t accept_packets(struct translation *w, const struct at_rule *at, s
 
 	if (at->base + 1 >= w->bases.n)
 		return emit_pass(w, m, name, log);
-	if (m.rate)
-		match_omit(&m);
 	emit_fit(w, &m, false);
 	outcome = m.omitted ? OUTCOME_LACKING : m.loose ? OUTCOME_WIDER : OUTCOME_EXACT;
-	m.rate = NULL;
 	m.loose = m.omitted = false;
 	w->tracked |= m.established;
 	walk_base(w, at->base + 1, m, name);
@@ -59,9 +55,8 @@ static void rewrites(struct translation *w, const struct at_rule *at,
 		struct match m = *a;
 
 		// The first packet of a connection decides for all others.
-		if (m.rate || m.flagged || m.f[MATCH_TTL].n || m.f[MATCH_DSCP].n)
+		if (m.flagged || m.f[MATCH_TTL].n || m.f[MATCH_DSCP].n)
 			match_omit(&m);
-		m.rate = NULL;
 		m.flagged = false;
 		m.f[MATCH_TTL] = m.f[MATCH_DSCP] = (struct values){0};
 		outcome |= emit_pass(w, m, emit_name(w, at), false);
@@ -342,7 +337,8 @@ static void narrow_reject(struct translation *w, struct rule_reading *r, const c
 	narrow(w, r, &with);
 }
 
-// The rule ends if the set is full.
+// The rule ends if the set is full, or by the limit of its element. Rates are not translated: Weir
+// charges packets that the ruleset drops before they reach the limit.
 static void read_filler(struct translation *w, struct rule_reading *r, const struct json *j)
 {
 	struct matches with = {0};
@@ -366,10 +362,6 @@ static void read_expression(struct translation *w, const struct at_rule *at, str
 	} else if (!strcmp(key, "match")) {
 		condition_read(&r->place, j, &with);
 		narrow(w, r, &with);
-	} else if (!strcmp(key, "limit") || !strcmp(key, "meter") ||
-		   (!strcmp(key, "set") && json_get(j, "stmt"))) {
-		condition_rate(&r->place, key, j, &with);
-		narrow(w, r, &with);
 	} else if (!strcmp(key, "vmap")) {
 		read_vmap(w, at, r, j);
 	} else if (!strcmp(key, "log")) {
@@ -383,7 +375,7 @@ static void read_expression(struct translation *w, const struct at_rule *at, str
 	}
 }
 
-// A rule that only logs. Its rate is that of the records.
+// A rule that only logs.
 static void add_log(struct translation *w, const struct at_rule *at, const struct rule_reading *r)
 {
 	if (!r->log || r->decided || w->nat)
@@ -647,7 +639,6 @@ int translate(const struct ruleset *ruleset, const struct import_options *option
 		count_outcomes(&w, counts);
 	vec_free(&w.bases);
 	vec_free(&w.returned);
-	vec_free(&w.left);
 	value_cache_free(&w.cache);
 	return w.code;
 }

@@ -17,8 +17,6 @@ struct translation {
 	// afterwards is not certain for them.
 	VEC(struct match) returned;
 	size_t guarded; // the first in this base chain
-	// Packets that the ruleset drops and Weir does not: later rates count them.
-	VEC(struct match) left;
 	unsigned depth;
 	size_t work; // comparisons so far
 	struct value_cache cache;

@@ -136,8 +136,3 @@ const char *import_word_of(enum import_kind kind, uint32_t number)
 			return words[i].word;
 	return NULL;
 }
-
-uint64_t import_burst(uint64_t burst, uint64_t rate, uint64_t seconds)
-{
-	return burst + 1 + rate / (100 * seconds);
-}

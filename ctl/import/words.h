@@ -19,8 +19,5 @@ enum import_kind {
 
 // False: the word is not known.
 bool import_word(enum import_kind kind, const char *word, uint32_t *ret);
-// The burst for which Weir, whose clock has steps of 10 ms at most, passes all that nft passes.
-// `rate` packets in that many seconds.
-uint64_t import_burst(uint64_t burst, uint64_t rate, uint64_t seconds);
 // The word of weir-policy(5) for a number; NULL: it has none.
 const char *import_word_of(enum import_kind kind, uint32_t number);
