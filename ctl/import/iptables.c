@@ -19,12 +19,6 @@ static const char *const matches[] = {
 static const char *const targets[] = {"ACCEPT", "DROP",     "REJECT", "RETURN",
 				      "DNAT",   "REDIRECT", "SNAT",   "MASQUERADE"};
 
-// Targets after which the next rule follows, with the packet as it was for all that Weir tests.
-static const char *const harmless[] = {"LOG",     "NFLOG",     "ULOG",    "AUDIT",    "TRACE",
-				       "MARK",    "CONNMARK",  "SECMARK", "CLASSIFY", "CHECKSUM",
-				       "TCPMSS",  "TEE",       "SET",     "LED",      "CONNSECMARK",
-				       "RATEEST", "IDLETIMER", "ECN"};
-
 struct save_chain {
 	char *name, *nft; // in the text, and for nft
 };
@@ -237,7 +231,7 @@ static bool take_target(struct save_reader *r, struct save_line *l, size_t i, co
 	const struct save_chain *chain = find_chain(r, target);
 	bool logs = !strcmp(target, "LOG"), known = is_one_of(target, targets, ARRAY_SIZE(targets));
 
-	if (!chain && !logs && is_one_of(target, harmless, ARRAY_SIZE(harmless)))
+	if (!chain && !logs && import_is_harmless(target))
 		return false;
 	if (!chain && !logs && !known) {
 		l->unknown = true;
@@ -273,8 +267,19 @@ static bool take_words(struct save_reader *r, struct save_line *l, const char *o
 	return false; // a rule that only counts
 }
 
+// Does Weir know what the target of another table does to packets?
+static bool is_known(const struct save_reader *r, const char *target)
+{
+	static const char *const known[] = {"ACCEPT", "DROP",    "RETURN", "REJECT",
+					    "CT",     "NOTRACK", "DSCP",   "TOS",
+					    "TTL",    "HL",      "TPROXY"};
+
+	return import_is_harmless(target) || is_one_of(target, known, ARRAY_SIZE(known)) ||
+	       find_chain(r, target);
+}
+
 // A rule of a table that is not translated.
-static void note_effects(struct save_reader *r, const struct save_line *l)
+static int note_effects(struct save_reader *r, const struct save_line *l, struct err *err)
 {
 	static const char *const dscp[] = {"DSCP", "TOS"}, *const ttl[] = {"TTL", "HL"};
 	struct import_facts *facts = &r->ret->facts;
@@ -286,11 +291,18 @@ static void note_effects(struct save_reader *r, const struct save_line *l)
 		facts->zones |= !strncmp(l->words[i], "--zone", 6);
 	}
 	if (!target)
-		return;
+		return 0;
+	if (!is_known(r, target))
+		return err_input(
+			err,
+			"line %zu: target '%.60s' may rewrite packets, so that Weir cannot "
+			"know which rules they meet",
+			r->number, target);
 	facts->untracks |= !strcmp(target, "NOTRACK");
 	facts->dscp |= is_one_of(target, dscp, ARRAY_SIZE(dscp));
 	facts->ttl |= is_one_of(target, ttl, ARRAY_SIZE(ttl));
 	facts->diverts |= !strcmp(target, "TPROXY");
+	return 0;
 }
 
 static int add_rule(struct save_reader *r, const char *at, size_t len, struct err *err)
@@ -309,7 +321,7 @@ static int add_rule(struct save_reader *r, const char *at, size_t len, struct er
 				 "line %zu: a rule of chain '%.60s', which the table does not have",
 				 r->number, l.n < 2 ? "" : l.words[1]);
 	else if (!r->taken)
-		note_effects(r, &l);
+		code = note_effects(r, &l, err);
 	else if (take_words(r, &l, original))
 		text_addf(&r->ret->text, "%s\n", text_get(&l.kept));
 	text_free(&l.kept);

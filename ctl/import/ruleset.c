@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/import/words.h"
 
 #define DORMANT 1000 // tables
 
@@ -273,36 +274,80 @@ static int note_rewrite(struct ruleset *r, const struct nft_chain *chain, const 
 			 chain->rules.n, chain->name, field ? field : "header");
 }
 
+static bool is_target(const struct json *xt)
+{
+	const char *type = json_get_string(xt, "type");
+
+	return !type || !strcmp(type, "target");
+}
+
 // Targets of iptables-nft, of which nft knows the name at most.
-static void note_foreign(struct import_facts *facts, const struct json *xt)
+static int note_foreign(struct ruleset *r, const struct nft_chain *chain, const struct json *xt,
+			struct err *err)
 {
 	static const char *const tracking[] = {"CT", "NOTRACK"}, *const ttl[] = {"TTL", "HL"},
-				 *const dscp[] = {"DSCP", "TOS"};
-	const char *type = json_get_string(xt, "type"), *name = json_get_string(xt, "name");
+				 *const dscp[] = {"DSCP", "TOS"},
+				 *const tables[] = {"raw", "mangle"},
+				 *const prefixes[] = {"DNPT", "SNPT"};
+	const char *name = json_get_string(xt, "name");
 	bool ct = !name || is_in(name, tracking, 2);
 
-	if (type && strcmp(type, "target"))
-		return;
-	facts->untracks |= ct;
-	facts->helpers |= ct;
-	facts->zones |= ct;
-	facts->ttl |= !name || is_in(name, ttl, 2);
-	facts->dscp |= !name || is_in(name, dscp, 2);
+	if (!is_target(xt))
+		return 0;
+	if (name &&
+	    (is_in(name, prefixes, 2) ||
+	     (is_in(chain->table, tables, 2) && !ct && !is_in(name, ttl, 2) &&
+	      !is_in(name, dscp, 2) && strcmp(name, "TPROXY") && !import_is_harmless(name))))
+		return err_input(
+			err,
+			"rule %zu of chain '%.100s': target '%.60s' may rewrite packets, so "
+			"that Weir cannot know which rules they meet",
+			chain->rules.n, chain->name, name);
+	r->facts.untracks |= ct;
+	r->facts.helpers |= ct;
+	r->facts.zones |= ct;
+	r->facts.ttl |= !name || is_in(name, ttl, 2);
+	r->facts.dscp |= !name || is_in(name, dscp, 2);
+	return 0;
+}
+
+static bool is_early(const struct nft_chain *c)
+{
+	return text_same(c->hook, "prerouting") && !text_same(c->type, "nat");
+}
+
+// May the hook prerouting run the chain?
+static bool may_be_early(const struct ruleset *r, const struct nft_chain *chain)
+{
+	if (chain->hook)
+		return is_early(chain);
+	vec_each (&r->chains, c)
+		if (is_early(c) && !strcmp(c->table, chain->table) &&
+		    !strcmp(c->family, chain->family))
+			return true;
+	return false;
+}
+
+static bool diverts(const struct ruleset *r, const struct nft_chain *chain, const char *key,
+		    const struct json *value)
+{
+	const char *name = json_get_string(value, "name");
+
+	if (strcmp(key, "xt"))
+		return !strcmp(key, "fwd") || !strcmp(key, "tproxy");
+	if (name)
+		return !strcmp(name, "TPROXY");
+	return is_target(value) && may_be_early(r, chain);
 }
 
 static void note_diverter(struct ruleset *r, const struct nft_chain *chain, const char *key,
 			  const struct json *value)
 {
-	bool fwd = !strcmp(key, "fwd");
-
-	if (!fwd && strcmp(key, "tproxy") &&
-	    (strcmp(key, "xt") || !text_same(json_get_string(value, "name"), "TPROXY")))
-		return;
-	if (r->forwards)
+	if (r->forwards || !diverts(r, chain, key, value))
 		return;
 	r->diverter = chain->name;
 	r->diverter_rule = chain->rules.n;
-	r->forwards = fwd;
+	r->forwards = !strcmp(key, "fwd");
 }
 
 static void note_filler(struct ruleset *r, const struct nft_chain *chain, const struct json *value)
@@ -343,6 +388,12 @@ static void search_key(void *ctx, const char *key, const struct json *value)
 	s->found = s->found || !strcmp(key, s->key) || mentions(value, s->key);
 }
 
+// A helper, or an expectation: connections that are related to others.
+static bool is_helper(const char *key)
+{
+	return !strcmp(key, "ct helper") || !strcmp(key, "ct expectation");
+}
+
 static int note_effects(struct ruleset *r, const struct nft_chain *chain, const struct json *expr,
 			struct err *err)
 {
@@ -351,18 +402,19 @@ static int note_effects(struct ruleset *r, const struct nft_chain *chain, const 
 
 	for (size_t n = 0; n < json_length(expr); n++) {
 		const char *key = ruleset_key(json_at(expr, n), &value);
-		int code;
+		int code = 0;
 
 		r->facts.untracks |= !strcmp(key, "notrack");
+		r->facts.helpers |= is_helper(key);
+		r->dnat |= !strcmp(key, "dnat");
 		r->facts.masquerades |= is_in(key, sources, ARRAY_SIZE(sources));
 		r->stateful = r->stateful || mentions(json_at(expr, n), "ct");
 		note_diverter(r, chain, key, value);
 		note_filler(r, chain, value);
 		if (!strcmp(key, "xt"))
-			note_foreign(&r->facts, value);
-		if (strcmp(key, "mangle"))
-			continue;
-		code = note_rewrite(r, chain, json_get(value, "key"), err);
+			code = note_foreign(r, chain, value, err);
+		else if (!strcmp(key, "mangle"))
+			code = note_rewrite(r, chain, json_get(value, "key"), err);
 		if (code)
 			return code;
 	}
@@ -411,7 +463,7 @@ static int add_object(struct ruleset *r, const struct json *object, size_t i, bo
 		return rules ? add_rule(r, j, i, err) : 0;
 	if (!strcmp(kind, "set") || !strcmp(kind, "map"))
 		vec_push(&r->sets, j);
-	r->facts.helpers |= !strcmp(kind, "ct helper");
+	r->facts.helpers |= is_helper(kind);
 	r->offloads |= !strcmp(kind, "flowtable");
 	return 0;
 }

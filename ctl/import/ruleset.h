@@ -35,6 +35,7 @@ struct ruleset {
 	size_t n_rules;
 	struct import_facts facts;
 	bool nat;      // has a chain of type nat
+	bool dnat;     // a rule sends packets to other hosts
 	bool offloads; // has a flow table, whose packets skip the hook forward
 	bool stateful; // a rule reads connection tracking
 	// A rule that takes packets from the hooks of the ruleset; NULL: none.

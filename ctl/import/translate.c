@@ -10,6 +10,7 @@
 #include "ctl/import/condition.h"
 #include "ctl/import/condition_ct.h"
 #include "ctl/import/translation.h"
+#include "ctl/import/words.h"
 
 #define DEPTH 16 // nested calls, as in the kernel
 #define BASES 16 // base chains of a hook
@@ -309,16 +310,11 @@ static bool is_verdict(const char *key)
 // Targets that let the next rule see the packet unchanged.
 static bool is_foreign_target(const char *key, const struct json *j)
 {
-	static const char *const harmless[] = {"LOG",   "NFLOG",    "ULOG",   "MARK",    "CONNMARK",
-					       "TRACE", "CHECKSUM", "TCPMSS", "CLASSIFY"};
 	const char *type = json_get_string(j, "type"), *name = json_get_string(j, "name");
 
 	if (strcmp(key, "xt") || (type && strcmp(type, "target")))
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
-		if (text_same(name, harmless[i]))
-			return false;
-	return true;
+	return !name || !import_is_harmless(name);
 }
 
 // nft does not print the family or protocol that an answer implies.
@@ -585,6 +581,10 @@ static bool refuse(struct translation *w)
 				    "connections of the default zone only",
 				    r->nat && facts->masquerades ? "rewritten sources"
 								 : "a flow table");
+	else if (facts->helpers && r->nat && (facts->masquerades || r->dnat))
+		w->code = err_input(w->err, "helpers of connection tracking with rewritten "
+					    "addresses: Weir does not know the connections that a "
+					    "helper expects");
 	return w->code;
 }
 

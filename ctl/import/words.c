@@ -136,3 +136,17 @@ const char *import_word_of(enum import_kind kind, uint32_t number)
 			return words[i].word;
 	return NULL;
 }
+
+bool import_is_harmless(const char *target)
+{
+	static const char *const harmless[] = {"LOG",         "NFLOG",     "ULOG",       "AUDIT",
+					       "TRACE",       "MARK",      "CONNMARK",   "SECMARK",
+					       "TCPMSS",      "CLASSIFY",  "TEE",        "CHECKSUM",
+					       "TCPOPTSTRIP", "SET",       "RATEEST",    "LED",
+					       "HMARK",       "IDLETIMER", "CONNSECMARK"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
+		if (!strcmp(harmless[i], target))
+			return true;
+	return false;
+}

@@ -19,5 +19,8 @@ enum import_kind {
 
 // False: the word is not known.
 bool import_word(enum import_kind kind, const char *word, uint32_t *ret);
+// Does the next rule follow this target of iptables, with the packet as it was for all that Weir
+// tests?
+bool import_is_harmless(const char *target);
 // The word of weir-policy(5) for a number; NULL: it has none.
 const char *import_word_of(enum import_kind kind, uint32_t number);

@@ -233,6 +233,10 @@ static const struct one_rule sets[] = {
 
 // Chains and objects that change what the hook sees.
 static const struct one_rule others[] = {
+	{"{\"ct expectation\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"e\"}}, ",
+	 MATCH("==", CT("state"), "\"related\"") ", " ACCEPT, "default pass", 0, 1, 0},
+	{RULE("sub", "{\"ct expectation\": \"e\"}") ", ",
+	 MATCH("==", CT("state"), "\"related\"") ", " ACCEPT, "default pass", 0, 1, 0},
 	{"{\"ct helper\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"ftp\"}}, ",
 	 MATCH("==", CT("state"), "\"related\"") ", " ACCEPT, "default pass", 0, 1, 0},
 	{RULE("sub", "{\"notrack\": null}") ", ",

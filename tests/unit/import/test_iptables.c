@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ctl/base/mem.h"
 #include "ctl/import/iptables.h"
 
 #define TABLE "*filter\n:INPUT DROP [0:0]\n:web - [0:0]\n"
@@ -193,6 +194,18 @@ static void test_facts(void **state)
 		{"-j DROP", {0}},
 	};
 
+	static const char *const bad[] = {"DNPT --src-pfx fd00::/64 --dst-pfx 2001:db8::/64",
+					  "SNPT", "ECN --ecn-tcp-remove", "NFQUEUE --queue-num 1"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		CLEANUP_IPTABLES struct iptables_save save = {0};
+		CLEANUP_FREE char *t = mem_printf(
+			"*mangle\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j %s\nCOMMIT\n", bad[i]);
+		struct err err = {0};
+
+		assert_true(iptables_prepare(t, strlen(t), &save, &err) < 0);
+		assert_non_null(strstr(err.text, "line 3: target '"));
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		CLEANUP_IPTABLES struct iptables_save save = {0};
 		CLEANUP_TEXT struct text t = {0};

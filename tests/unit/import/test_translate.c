@@ -335,6 +335,24 @@ static void test_refused(void **state)
 		 "rule 1 of chain 'pre' takes packets from the hook forward", true},
 		{CHAIN("pre", "filter", "ingress") ", " RULE("pre", "{'fwd': {'dev': 'eth1'}}"),
 		 "rule 1 of chain 'pre' takes packets from the hook input", false},
+		{CHAIN("pre", "filter", "prerouting") ", " RULE("pre", "{'xt': null}"),
+		 "rule 1 of chain 'pre' takes packets from the hook forward", true},
+		{CHAIN("pre", "filter",
+		       "prerouting") ", {'chain': {'family': 'inet', 'table': 't', 'name': "
+				     "'own'}}, " RULE("own", "{'xt': null}"),
+		 "rule 1 of chain 'own' takes packets from the hook forward", true},
+		{RULE("in", XT("DNPT")), "rule 1 of chain 'in': target 'DNPT' may rewrite", false},
+		{RULE("in", XT("SNPT")), "rule 1 of chain 'in': target 'SNPT' may rewrite", true},
+		{"{'chain': {'family': 'ip', 'table': 'mangle', 'name': 'x'}}, {'rule': {'family': "
+		 "'ip', 'table': 'mangle', 'chain': 'x', 'expr': [" XT("ECN") "]}}",
+		 "rule 1 of chain 'x': target 'ECN' may rewrite", false},
+		{CHAIN("nat", "nat", "postrouting") ", " RULE(
+			 "nat", "{'masquerade': null}") ", " RULE("in", "{'ct helper': 'ftp'}"),
+		 "helpers of connection tracking with rewritten addresses", false},
+		{CHAIN("nat", "nat", "prerouting") ", " RULE(
+			 "nat", "{'dnat': {'addr': '10.0.0.1'}}") ", " RULE("in",
+									    "{'ct helper': 'ftp'}"),
+		 "helpers of connection tracking with rewritten addresses", true},
 		{CHAIN("nat", "nat", "postrouting") ", " RULE("nat", "{'masquerade': null}") ", " RULE(
 			 "in", "{'mangle': {'key': {'ct': {'key': 'zone'}}, 'value': 5}}"),
 		 "zones of connection tracking with rewritten sources", false},
