@@ -26,7 +26,8 @@ struct import_job {
 	uint8_t family; // 4 or 6; 0: the text has it
 	struct text policy;
 	struct import_counts counts;
-	bool lists; // a list file instead of a policy
+	bool services; // of keepalived, instead of rules
+	bool lists;    // a list file instead of a policy
 	struct addrlist_options list;
 	struct addrlist_counts listed;
 };
@@ -165,6 +166,7 @@ static int read_plain(const char *text, size_t len, struct import_job *job, stru
 
 static int read_keepalived(const char *text, size_t len, struct import_job *job, struct err *err)
 {
+	job->services = true;
 	return import_keepalived(text, len, job->options.source, &job->policy, &job->counts, err);
 }
 
@@ -236,6 +238,10 @@ static int report(struct context *ctx, const struct args *args, const struct imp
 	out_set_u64(ctx->out, "translated", n->translated);
 	out_set_u64(ctx->out, "widened", n->widened);
 	out_set_u64(ctx->out, "omitted", n->omitted);
+	if (args_has(args, "strict") && inexact && job->services)
+		return err_refused(
+			err, "%zu %s something that Weir lacks", inexact,
+			num_plural(inexact, "virtual server has", "virtual servers have"));
 	if (args_has(args, "strict") && inexact)
 		return err_refused(err, "%zu %s a condition that Weir lacks", inexact,
 				   inexact == 1 ? "rule has" : "rules have");

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "ctl/base/addr.h"
 #include "ctl/base/num.h"
@@ -14,7 +15,8 @@ struct server {
 	const struct node *node;
 	const char *port;
 	struct text out;
-	const char *why; // NULL: the service is complete
+	const char *why; // NULL: there is a service
+	bool lacking;    // it has something that the service lacks
 };
 
 static const struct {
@@ -42,7 +44,7 @@ static bool is_printable(const char *word)
 	size_t n = 0;
 
 	for (; word && word[n]; n++)
-		if (word[n] < ' ' || word[n] > '~' || word[n] == '"')
+		if (word[n] < ' ' || word[n] > '~' || strchr("\"\\", word[n]))
 			return false;
 	return n && n < 256;
 }
@@ -50,6 +52,26 @@ static bool is_printable(const char *word)
 static void fail(struct server *s, const char *why)
 {
 	s->why = s->why ? s->why : why;
+}
+
+// Lines whose meaning is in other files, options of the command line, or definitions.
+static bool is_indirect(const struct node *n)
+{
+	return n->n && (!strncmp(n->words[0], "include", 7) || n->words[0][0] == '@' ||
+			n->words[0][0] == '~');
+}
+
+static void check_lines(struct server *s, const struct node *n)
+{
+	if (is_indirect(n))
+		fail(s, "it has an include, a line for some instances (@) or a sequence (~)");
+	for (size_t i = 0; i < n->n; i++)
+		if (strchr(n->words[i], '$'))
+			fail(s, "it has a definition ($)");
+	if (n->cut)
+		fail(s, "a line has too many words");
+	vec_each (&n->inside, line)
+		check_lines(s, line);
 }
 
 // ---- addresses ----------------------------------------------------------------------------------
@@ -65,6 +87,8 @@ static const struct node *find_group(const struct server *s, const char *name)
 
 static void put_group(struct server *s, const struct node *group)
 {
+	if (group)
+		check_lines(s, group);
 	if (!group || !group->inside.n) {
 		fail(s, "the group has no address");
 		return;
@@ -98,152 +122,302 @@ static void put_addresses(struct server *s)
 	text_addf(&s->out, "\n\tport %.8s\n", s->port ? s->port : "");
 }
 
+// A weight of the virtual server is for real servers without one.
 static void put_backend(struct server *s, const struct node *n, bool backup)
 {
-	const char *weight = node_value(n, "weight", 1);
+	const struct node *weight = node_last(n, "weight", NULL);
 
+	weight = weight ? weight : node_last(s->node, "weight", NULL);
+	weight = backup ? NULL : weight;
 	if (n->n < 2 || !is_address(n->words[1]) ||
 	    (n->n > 2 && strcmp(n->words[2], "0") != 0 && !text_same(n->words[2], s->port)))
 		fail(s, "a real server has another port");
-	if (weight && !is_number(weight, 0, 65535))
+	if (weight && !is_number(weight->words[1], 0, 65535))
 		fail(s, "a weight is not a number up to 65535");
+	if (node_last(n, "lvs_method", "lb_kind"))
+		fail(s, "a real server has its own method");
 	text_addf(&s->out, "\tbackend %.64s", n->n > 1 ? n->words[1] : "");
-	if (weight && !backup)
-		text_addf(&s->out, " weight %s", weight);
+	if (weight)
+		text_addf(&s->out, " weight %.8s", weight->words[1] ? weight->words[1] : "");
 	text_add(&s->out, backup ? " backup\n" : "\n");
 }
 
+static bool is_real(const struct node *line)
+{
+	return line->n && !strcmp(line->words[0], "real_server");
+}
+
+// Of several sorry servers the last one counts.
 static void put_backends(struct server *s)
 {
-	size_t n = 0;
+	const struct node *sorry = node_last(s->node, "sorry_server", NULL);
 
-	vec_each (&s->node->inside, line) {
-		bool backup = line->n && !strcmp(line->words[0], "sorry_server");
-
-		if (!backup && (!line->n || strcmp(line->words[0], "real_server")))
-			continue;
-		put_backend(s, line, backup);
-		n++;
-	}
-	if (!n)
+	vec_each (&s->node->inside, line)
+		if (line == sorry || is_real(line))
+			put_backend(s, line, line == sorry);
+	if (!node_count(s->node, "real_server"))
 		fail(s, "it has no real server");
+	if (node_last(s->node, "sorry_server_lvs_method", NULL))
+		fail(s, "the sorry server has its own method");
 }
 
 // ---- checks -------------------------------------------------------------------------------------
 
-static const struct node *find_check(const struct node *server)
+// A check of a real server, and the places of its options.
+struct check {
+	const struct node *node, *real, *virtual;
+};
+
+static const struct node *find_check(const struct node *real, size_t *ret_n)
 {
-	vec_each (&server->inside, line)
-		if (line->n && (strstr(line->words[0], "_CHECK") || strstr(line->words[0], "_GET")))
-			return line;
-	return NULL;
+	const struct node *check = NULL;
+
+	*ret_n = 0;
+	vec_each (&real->inside, line)
+		if (line->n &&
+		    (strstr(line->words[0], "_CHECK") || strstr(line->words[0], "_GET"))) {
+			check = line;
+			++*ret_n;
+		}
+	return check;
 }
 
-// False: not a kind that Weir has.
-static bool put_http(const struct node *check, struct text *t)
+// The nearest line with the keyword.
+static const struct node *find_option(const struct check *c, const char *keyword)
 {
-	bool tls = !strcmp(check->words[0], "SSL_GET");
-	const char *path = NULL, *status = NULL, *host = node_value(check, "virtualhost", 1);
+	const struct node *n = node_last(c->node, keyword, NULL);
 
-	vec_each (&check->inside, line)
-		if (line->n && !strcmp(line->words[0], "url")) {
-			path = node_value(line, "path", 1);
-			status = node_value(line, "status_code", 1);
-			host = host ? host : node_value(line, "virtualhost", 1);
-			break;
-		}
-	if (!is_printable(path) || path[0] != '/')
+	n = n ? n : node_last(c->real, keyword, NULL);
+	return n ? n : node_last(c->virtual, keyword, NULL);
+}
+
+static bool has_only(const struct node *n, const char *const *words, size_t count)
+{
+	vec_each (&n->inside, line) {
+		bool known = false;
+
+		for (size_t i = 0; i < count; i++)
+			known |= line->n && !strcmp(line->words[0], words[i]);
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
+// "status_code 200 301-303"
+static bool put_status(const struct node *url, struct text *t)
+{
+	const struct node *status = node_last(url, "status_code", NULL);
+
+	if (!status)
+		return true; // 200-299, as in Weir
+	if (status->n < 2 || node_count(url, "status_code") > 1)
 		return false;
-	text_addf(t, "\tcheck %s \"%s\"", tls ? "https" : "http", path);
-	if (is_number(status, 100, 599))
-		text_addf(t, " expect %s", status);
-	if (is_printable(host))
-		text_addf(t, " host \"%s\"", host);
+	for (size_t i = 1; i < status->n; i++) {
+		uint32_t first, last;
+
+		if (num_parse_span(status->words[i], 599, &first, &last) || first < 100 ||
+		    last < first)
+			return false;
+		text_addf(t, "%s%s", i > 1 ? ", " : " expect ", status->words[i]);
+	}
+	return true;
+}
+
+// False: not what Weir can check.
+static bool put_http(const struct check *c, struct text *t)
+{
+	static const char *const words[] = {"path", "status_code", "virtualhost"};
+	bool tls = !strcmp(c->node->words[0], "SSL_GET");
+	const struct node *url = node_last(c->node, "url", NULL), *path, *host;
+
+	if (!url || node_count(c->node, "url") > 1 || !has_only(url, words, ARRAY_SIZE(words)))
+		return false;
+	path = node_last(url, "path", NULL);
+	if (!path || path->n != 2 || !is_printable(path->words[1]) || path->words[1][0] != '/')
+		return false;
+	host = node_last(url, "virtualhost", NULL);
+	host = host ? host : find_option(c, "virtualhost");
+	text_addf(t, "\tcheck %s \"%s\"", tls ? "https" : "http", path->words[1]);
+	if (!put_status(url, t) || (host && !is_printable(host->words[1])))
+		return false;
+	if (host)
+		text_addf(t, " host \"%s\"", host->words[1]);
 	text_add(t, tls ? " insecure" : "");
 	return true;
 }
 
-static bool put_kind(const struct node *check, struct text *t)
+static bool put_kind(const struct check *c, struct text *t)
 {
-	const char *kind = check->words[0];
+	static const char *const words[] = {"connect_timeout", "connect_port",
+					    "delay_loop",      "retry",
+					    "nb_get_retry",    "delay_before_retry",
+					    "warmup",          "alpha",
+					    "virtualhost",     "http_protocol",
+					    "fast_recovery",   "enable_sni",
+					    "tls_compliant",   "url"};
+	const char *kind = c->node->words[0];
 
-	if (!strcmp(kind, "HTTP_GET") || !strcmp(kind, "SSL_GET"))
-		return put_http(check, t);
-	if (strcmp(kind, "TCP_CHECK"))
+	if (!has_only(c->node, words, ARRAY_SIZE(words)))
 		return false;
+	if (!strcmp(kind, "HTTP_GET") || !strcmp(kind, "SSL_GET"))
+		return put_http(c, t);
 	text_add(t, "\tcheck tcp");
+	return !strcmp(kind, "TCP_CHECK");
+}
+
+// Seconds, perhaps with a fraction: "2.5".
+static bool read_time(const struct node *n, uint32_t otherwise_ms, uint32_t *ret_ms)
+{
+	const char *word = n ? n->words[1] : NULL;
+	size_t whole = word ? strcspn(word, ".") : 0, digits = 0;
+	uint32_t s, part = 0;
+
+	*ret_ms = otherwise_ms;
+	if (!n)
+		return true;
+	if (!word || num_parse_u32(word, whole, 0, 3600, &s))
+		return false;
+	if (word[whole]) {
+		digits = strlen(word + whole + 1);
+		if (!digits || digits > 6 || strspn(word + whole + 1, "0123456789") != digits)
+			return false;
+		for (size_t i = 0; i < 3; i++)
+			part = part * 10 + (i < digits ? (uint32_t)(word[whole + 1 + i] - '0') : 0);
+	}
+	*ret_ms = s * 1000 + part;
+	return *ret_ms >= 100 && *ret_ms <= 3600000;
+}
+
+static void put_time(struct text *t, const char *word, uint32_t ms)
+{
+	text_addf(t, " %s %u%s", word, ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s");
+}
+
+// False: a time or the port cannot be read. The defaults are keepalived's.
+static bool put_times(const struct check *c, struct text *t)
+{
+	const struct node *port = node_last(c->node, "connect_port", NULL);
+	uint32_t every, timeout;
+
+	if (!read_time(find_option(c, "delay_loop"), 60000, &every) ||
+	    !read_time(find_option(c, "connect_timeout"), 5000, &timeout) ||
+	    (port && !is_number(port->words[1], 1, 65535)))
+		return false;
+	if (port)
+		text_addf(t, " port %s", port->words[1]);
+	put_time(t, "every", every);
+	put_time(t, "timeout", timeout < every ? timeout : every);
+	text_add(t, "\n");
 	return true;
 }
 
-static void put_times(const struct server *s, const struct node *check, struct text *t)
+static void put_check(struct server *s, const struct node *real, struct text *ret)
 {
-	const char *every = node_value(s->node, "delay_loop", 1);
-	const char *port = node_value(check, "connect_port", 1);
-	const char *timeout = node_value(check, "connect_timeout", 1);
-	uint32_t every_s = 60, timeout_s = 5;
+	CLEANUP_TEXT struct text t = {0};
+	struct check c = {.real = real, .virtual = s->node};
+	size_t n;
 
-	// The defaults of keepalived.
-	if (is_number(every, 1, 3600))
-		num_parse_u32(every, strlen(every), 1, 3600, &every_s);
-	if (is_number(timeout, 1, 3600))
-		num_parse_u32(timeout, strlen(timeout), 1, 3600, &timeout_s);
-	if (is_number(port, 1, 65535))
-		text_addf(t, " port %s", port);
-	text_addf(t, " every %us timeout %us\n", every_s,
-		  timeout_s < every_s ? timeout_s : every_s);
+	c.node = find_check(real, &n);
+	if (!n)
+		return;
+	if (n == 1 && put_kind(&c, &t) && put_times(&c, &t)) {
+		text_add(ret, text_get(&t));
+		return;
+	}
+	text_addf(ret, "\t# line %u: a check that Weir lacks\n", c.node->line);
+	s->lacking = true;
 }
 
 // A service has one check: all real servers must have the same one.
 static void put_checks(struct server *s)
 {
 	CLEANUP_TEXT struct text first = {0};
+	const struct node *sorry = node_last(s->node, "sorry_server", NULL);
 	bool same = true;
 	size_t n = 0;
 
 	vec_each (&s->node->inside, line) {
 		CLEANUP_TEXT struct text t = {0};
-		const struct node *check;
 
-		if (!line->n || strcmp(line->words[0], "real_server"))
+		if (!is_real(line))
 			continue;
-		check = find_check(line);
-		if (check && put_kind(check, &t))
-			put_times(s, check, &t);
-		else if (check)
-			text_addf(&t, "\t# line %u: a check that Weir lacks\n", check->line);
+		put_check(s, line, &t);
 		if (!n++)
 			text_add(&first, text_get(&t));
-		same &= !strcmp(text_get(&first), text_get(&t));
+		same &= text_same(text_get(&first), text_get(&t));
 	}
-	if (same)
-		text_add(&s->out, text_get(&first));
-	else
+	if (!same) {
 		text_add(&s->out, "\t# the real servers have different checks\n");
+		s->lacking = true;
+		return;
+	}
+	text_add(&s->out, text_get(&first));
+	if (sorry && !strncmp(text_get(&first), "\tcheck", 6)) {
+		text_addf(&s->out, "\t# line %u: in Weir, the sorry server is checked too\n",
+			  sorry->line);
+		s->lacking = true;
+	}
+}
+
+static void put_quorum(struct server *s)
+{
+	const struct node *quorum = node_last(s->node, "quorum", NULL);
+
+	if (!quorum || text_same(quorum->words[1], "1"))
+		return;
+	text_addf(&s->out, "\t# line %u: a quorum, which Weir lacks\n", quorum->line);
+	s->lacking = true;
 }
 
 // ---- services -----------------------------------------------------------------------------------
 
+// A tunnel of another type than IP in IP, or NULL: not a mode of Weir.
+static const char *find_mode(struct server *s)
+{
+	const struct node *kind = node_last(s->node, "lb_kind", "lvs_method");
+
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		if (!kind || !text_same(kind->words[1], modes[i].word))
+			continue;
+		if (kind->n > 2 && !(kind->n == 4 && !strcmp(kind->words[2], "type") &&
+				     !strcmp(kind->words[3], "ipip")))
+			fail(s, "Weir's tunnels are IP in IP, without options");
+		return modes[i].weir;
+	}
+	return NULL;
+}
+
+// Without the flag for ports, the schedulers sh and mh take only the source address.
+static bool has_source_hash(struct server *s)
+{
+	const struct node *algo = node_last(s->node, "lb_algo", "lvs_sched");
+	const char *word = algo && algo->words[1] ? algo->words[1] : "";
+
+	if (node_last(s->node, "persistence_granularity", NULL))
+		fail(s, "persistence is per address, not per network (persistence_granularity)");
+	if (node_last(s->node, "persistence_timeout", NULL))
+		return true;
+	if (!strcmp(word, "sh"))
+		return !node_last(s->node, "sh-port", "flag-2");
+	return !strcmp(word, "mh") && !node_last(s->node, "mh-port", "flag-2");
+}
+
 static void put_options(struct server *s)
 {
-	const char *kind = node_value(s->node, "lb_kind", 1),
-		   *algo = node_value(s->node, "lb_algo", 1);
-	const char *protocol = node_value(s->node, "protocol", 1), *mode = NULL, *proto = NULL;
+	const struct node *protocol = node_last(s->node, "protocol", NULL);
+	const char *mode = find_mode(s), *proto = protocol ? NULL : "tcp";
 
-	kind = kind ? kind : node_value(s->node, "lvs_method", 1);
-	algo = algo ? algo : node_value(s->node, "lvs_sched", 1);
-	protocol = protocol ? protocol : "TCP";
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
-		if (text_same(kind, modes[i].word))
-			mode = modes[i].weir;
 	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++)
-		if (text_same(protocol, protocols[i].word))
+		if (protocol && protocol->n > 1 &&
+		    !strcasecmp(protocol->words[1], protocols[i].word))
 			proto = protocols[i].weir;
 	if (!mode)
 		fail(s, "Weir has only direct return (DR) and tunnels (TUN)");
 	if (!proto)
 		fail(s, "the protocol is unknown");
-	text_addf(&s->out, "\tproto %s\n\tmode %s\n", proto, mode);
-	if (node_value(s->node, "persistence_timeout", 1) || text_same(algo, "sh"))
+	text_addf(&s->out, "\tproto %s\n\tmode %s\n", proto ? proto : "", mode ? mode : "");
+	if (has_source_hash(s))
 		text_add(&s->out, "\thash source\n");
 }
 
@@ -252,12 +426,15 @@ static void put_service(const struct nodes *file, const struct node *node, struc
 {
 	struct server s = {.file = file, .node = node};
 
+	check_lines(&s, node);
 	put_addresses(&s);
 	put_options(&s);
 	put_backends(&s);
 	put_checks(&s);
+	put_quorum(&s);
 	counts->translated += !s.why;
 	counts->omitted += s.why != NULL;
+	counts->lacking += !s.why && s.lacking;
 	if (s.why)
 		text_addf(ret, "# line %u, left to keepalived: %s\n", node->line, s.why);
 	else
@@ -265,12 +442,30 @@ static void put_service(const struct nodes *file, const struct node *node, struc
 	text_free(&s.out);
 }
 
+static bool ends_open(const struct node *n)
+{
+	const char *last = n->words[n->n - 1];
+	size_t len = strlen(last);
+
+	return n->cut || (len && last[len - 1] == '\\');
+}
+
 static int put_services(const struct nodes *file, struct text *ret, struct import_counts *counts,
 			struct err *err)
 {
-	vec_each (file, n)
-		if (n->n && !strcmp(n->words[0], "virtual_server"))
+	vec_each (file, n) {
+		if (n->n && n->words[0][0] == '$' && ends_open(n))
+			return err_input(err, "line %u: a definition of several lines", n->line);
+		if (n->n && !strcmp(n->words[0], "virtual_server")) {
 			put_service(file, n, ret, counts);
+		} else if (is_indirect(n) ||
+			   (n->n == 1 && n->words[0][0] == '$' && !strchr(n->words[0], '='))) {
+			text_addf(ret,
+				  "# line %u, left to keepalived: it may have virtual servers\n",
+				  n->line);
+			counts->omitted++;
+		}
+	}
 	if (counts->translated + counts->omitted > 1024)
 		return err_input(err, "a policy has at most 1024 services");
 	return ret->len ? 0 : err_input(err, "there is no virtual_server");

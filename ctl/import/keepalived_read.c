@@ -21,6 +21,17 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
+static bool is_comment(char c)
+{
+	return c == '#' || c == '!';
+}
+
+static void skip_quoted(struct node_reader *r)
+{
+	for (r->at++; r->at < r->end && *r->at != '"' && *r->at != '\n'; r->at++)
+		;
+}
+
 // The next word of the line; NULL at its end.
 static const char *read_word(struct node_reader *r)
 {
@@ -28,7 +39,7 @@ static const char *read_word(struct node_reader *r)
 
 	while (r->at < r->end && is_blank(*r->at))
 		r->at++;
-	if (r->at < r->end && (*r->at == '#' || *r->at == '!'))
+	if (r->at < r->end && is_comment(*r->at))
 		while (r->at < r->end && *r->at != '\n')
 			r->at++;
 	if (r->at == r->end || *r->at == '\n')
@@ -37,15 +48,19 @@ static const char *read_word(struct node_reader *r)
 	if (*start == '"') {
 		const char *word;
 
-		for (r->at++; r->at < r->end && *r->at != '"' && *r->at != '\n'; r->at++)
-			;
+		skip_quoted(r);
 		word = arena_strndup(r->arena, start + 1, (size_t)(r->at - start - 1));
 		r->at += r->at < r->end && *r->at == '"';
 		return word;
 	}
-	for (r->at++; r->at < r->end && !is_blank(*r->at) && *r->at != '\n'; r->at++)
-		if (strchr("{}", *start) || strchr("{}", *r->at))
+	for (r->at++; r->at < r->end && !is_blank(*r->at) && *r->at != '\n'; r->at++) {
+		if (strchr("{}", *start) || strchr("{}", *r->at) || is_comment(*r->at))
 			break;
+		if (*r->at == '"')
+			skip_quoted(r);
+		if (r->at == r->end || *r->at == '\n')
+			break;
+	}
 	return arena_strndup(r->arena, start, (size_t)(r->at - start));
 }
 
@@ -55,6 +70,12 @@ static int open_block(struct node_reader *r, unsigned depth, struct node *n, str
 {
 	int code;
 
+	// The brace may be on the next line.
+	if (!n->n && ret->n && !ret->at[ret->n - 1].block)
+		*n = ret->at[--ret->n];
+	if (!n->n)
+		return err_input(r->err, "line %u: '{' without a word before it", r->line);
+	n->block = true;
 	if (depth >= DEPTH)
 		return err_input(r->err, "line %u: more than %d blocks in each other", r->line,
 				 DEPTH);
@@ -88,6 +109,8 @@ static int read_block(struct node_reader *r, unsigned depth, struct nodes *ret)
 			code = open_block(r, depth, &n, ret);
 		} else if (n.n < NODE_WORDS) {
 			n.words[n.n++] = word;
+		} else {
+			n.cut = true;
 		}
 		if (code)
 			return code;
@@ -109,10 +132,26 @@ void nodes_free(struct nodes *nodes)
 	vec_free(nodes);
 }
 
-const char *node_value(const struct node *n, const char *keyword, size_t i)
+static bool begins(const struct node *line, const char *keyword)
 {
+	return line->n && keyword && !strcmp(line->words[0], keyword);
+}
+
+const struct node *node_last(const struct node *n, const char *keyword, const char *other)
+{
+	const struct node *last = NULL;
+
 	vec_each (&n->inside, line)
-		if (line->n > i && !strcmp(line->words[0], keyword))
-			return line->words[i];
-	return NULL;
+		if (begins(line, keyword) || begins(line, other))
+			last = line;
+	return last;
+}
+
+size_t node_count(const struct node *n, const char *keyword)
+{
+	size_t count = 0;
+
+	vec_each (&n->inside, line)
+		count += begins(line, keyword);
+	return count;
 }
