@@ -59,8 +59,8 @@ static bool is_address(struct word w)
 			  (addr_looks_like(w.at, w.len) && memchr(w.at, '/', w.len)));
 }
 
-// How many words are addresses; *ret: the first.
-static unsigned find_addresses(const char *at, size_t len, struct word *ret)
+// How many words are addresses; ret: the first two.
+static unsigned find_addresses(const char *at, size_t len, struct word ret[2])
 {
 	unsigned n = 0;
 
@@ -70,33 +70,81 @@ static unsigned find_addresses(const char *at, size_t len, struct word *ret)
 		for (end = i; end < len && !strchr(SEPARATORS, at[end]); end++)
 			;
 		w = (struct word){at + i, end - i};
-		if (w.len && is_address(w) && !n++)
-			*ret = w;
+		if (!w.len || !is_address(w))
+			continue;
+		if (n < 2)
+			ret[n] = w;
+		n++;
 	}
 	return n;
+}
+
+// 255.255.0.0, or 0.0.255.255 as in access lists.
+static bool is_netmask(uint32_t mask)
+{
+	uint32_t ones = mask >> 31 ? ~mask : mask;
+
+	return mask && !(ones & (ones + 1));
+}
+
+// How many leading bits are the same.
+static unsigned common_bits(const struct addr *a, const struct addr *b)
+{
+	unsigned n = 0, bits = a->family == 4 ? 32 : 128;
+
+	while (n < bits && !((a->bytes[n / 8] ^ b->bytes[n / 8]) >> (7 - n % 8) & 1))
+		n++;
+	return n;
+}
+
+// Do the columns describe one network? NULL: they do not.
+static const char *explain_pair(const struct word w[2])
+{
+	struct addr a, b;
+
+	if (addr_parse(w[0].at, w[0].len, &a, NULL) || addr_parse(w[1].at, w[1].len, &b, NULL) ||
+	    a.family != b.family)
+		return NULL;
+	if (b.family == 4 && is_netmask((uint32_t)b.bytes[0] << 24 | (uint32_t)b.bytes[1] << 16 |
+					(uint32_t)b.bytes[2] << 8 | b.bytes[3]))
+		return "an address and a netmask in two columns";
+	if (memcmp(a.bytes, b.bytes, a.family == 4 ? 4 : 16) < 0 &&
+	    common_bits(&a, &b) >= (a.family == 4 ? 8 : 16))
+		return "the first and last address of a range in two columns";
+	return NULL;
+}
+
+static int report_several(const struct word w[2], unsigned n, unsigned line, struct err *err)
+{
+	const char *what = n == 2 ? explain_pair(w) : NULL;
+
+	if (what) {
+		err_input(err, "line %u: %s", line, what);
+		return err_hint(err, "write a prefix, or FIRST-LAST, in one column");
+	}
+	err_input(err, "line %u: several addresses", line);
+	return err_hint(err, "choose a column: --column 1");
 }
 
 static int read_line(struct addrlist *l, const char *at, size_t len, unsigned line,
 		     const struct addrlist_options *options, struct err *err)
 {
-	struct word w = {at, 0};
+	struct word w[2] = {{at, 0}};
 	unsigned n;
 
 	len = without_comment(at, len);
 	if (!trimmed(at, len).len)
 		return 0;
 	if (options->column) {
-		w = find_column(at, len, options->column);
-		n = w.len && is_address(w);
+		w[0] = find_column(at, len, options->column);
+		n = w[0].len && is_address(w[0]);
 	} else {
-		n = find_addresses(at, len, &w);
+		n = find_addresses(at, len, w);
 	}
-	if (n > 1) {
-		err_input(err, "line %u: several addresses", line);
-		return err_hint(err, "choose a column: --column 1");
-	}
+	if (n > 1)
+		return report_several(w, n, line, err);
 	l->counts.skipped += !n;
-	return n ? addrlist_add(l, w.at, w.len, line, err) : 0;
+	return n ? addrlist_add(l, w[0].at, w[0].len, line, err) : 0;
 }
 
 int import_plain(const char *text, size_t len, const struct addrlist_options *options,

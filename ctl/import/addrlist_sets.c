@@ -24,12 +24,18 @@ static bool is_taken(const struct ipset_reader *r, const char *name)
 	return text_same(r->name, name);
 }
 
-static const char *value_of(const struct split *line, const char *option)
+// The index of an option, 0 without it. In `add`, the word after `comment` is a text; in `create`,
+// comment has none.
+static size_t find_option(const struct split *line, const char *option)
 {
-	for (size_t i = 3; i + 1 < line->words.n; i++)
+	bool add = !strcmp(line->words.at[0], "add");
+
+	for (size_t i = 3; i < line->words.n; i++) {
 		if (!strcmp(line->words.at[i], option))
-			return line->words.at[i + 1];
-	return NULL;
+			return i;
+		i += add && !strcmp(line->words.at[i], "comment");
+	}
+	return 0;
 }
 
 static int create_set(struct ipset_reader *r, const struct split *line, struct err *err)
@@ -46,7 +52,7 @@ static int create_set(struct ipset_reader *r, const struct split *line, struct e
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		known |= !strcmp(types[i], type);
-	if (!known || value_of(line, "netmask") || value_of(line, "bitmask"))
+	if (!known || find_option(line, "netmask") || find_option(line, "bitmask"))
 		return err_input(err,
 				 "line %u: set '%.60s' is of type %.40s%s, but a list has only "
 				 "addresses and prefixes",
@@ -58,21 +64,20 @@ static int create_set(struct ipset_reader *r, const struct split *line, struct e
 static int add_entry(struct ipset_reader *r, const struct split *line, struct err *err)
 {
 	const char *entry = line->words.n > 2 ? line->words.at[2] : "";
-	const char *timeout = value_of(line, "timeout");
+	size_t at = find_option(line, "timeout");
+	const char *timeout = at ? at + 1 < line->words.n ? line->words.at[at + 1] : "" : NULL;
 	uint64_t seconds = 0;
 
 	if (!is_taken(r, line->words.at[1]))
 		return r->options->set ? 0
 				       : err_input(err, "line %u: set '%.60s' has not been created",
 						   r->line, line->words.at[1]);
-	for (size_t i = 3; i < line->words.n; i++)
-		if (!strcmp(line->words.at[i], "nomatch")) {
-			err_input(err, "line %u: a list cannot exclude '%.60s'", r->line, entry);
-			return err_hint(err,
-					"remove the line, and write 'not %.60s' in the set of "
-					"the policy",
-					entry);
-		}
+	if (find_option(line, "nomatch")) {
+		err_input(err, "line %u: a list cannot exclude '%.60s'", r->line, entry);
+		return err_hint(err,
+				"remove the line, and write 'not %.60s' in the set of the policy",
+				entry);
+	}
 	if (timeout && num_parse_u64(timeout, strlen(timeout), 0, UINT32_MAX, &seconds))
 		return err_input(err, "line %u: timeout '%.60s'", r->line, timeout);
 	if (seconds) {
