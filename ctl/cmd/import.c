@@ -26,7 +26,7 @@ struct import_job {
 	uint8_t family; // 4 or 6; 0: the text has it
 	struct text policy;
 	struct import_counts counts;
-	bool services; // of keepalived, instead of rules
+	bool services; // instead of rules, for the counts
 	bool lists;    // a list file instead of a policy
 	struct addrlist_options list;
 	struct addrlist_counts listed;

@@ -147,7 +147,7 @@ static bool is_real(const struct node *line)
 	return line->n && !strcmp(line->words[0], "real_server");
 }
 
-// Of several sorry servers the last one counts.
+// The last of several sorry servers counts.
 static void put_backends(struct server *s)
 {
 	const struct node *sorry = node_last(s->node, "sorry_server", NULL);

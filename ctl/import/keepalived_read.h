@@ -12,8 +12,8 @@ struct node {
 	const char *words[NODE_WORDS]; // further words are left out; NULL after the last
 	size_t n;
 	unsigned line;
-	bool cut;   // it has more words
-	bool block; // it has a block, which may be empty
+	bool cut;      // it has more words
+	bool block;    // it has a block, which may be empty
 	struct nodes { // lines of its block
 		struct node *at;
 		size_t n, cap;
@@ -24,7 +24,7 @@ struct node {
 int nodes_read(const char *text, size_t len, struct arena *arena, struct nodes *ret,
 	       struct err *err);
 void nodes_free(struct nodes *nodes);
-// The last line of the block that begins with the keyword, or with `other` if that is not NULL, as
-// keepalived takes the last one; NULL: there is none.
+// The last line of the block that begins with the keyword, or with `other` if that is not NULL:
+// keepalived takes the last one. NULL: the block has no such line.
 const struct node *node_last(const struct node *n, const char *keyword, const char *other);
 size_t node_count(const struct node *n, const char *keyword);

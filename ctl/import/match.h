@@ -42,11 +42,11 @@ struct match {
 	bool flagged;     // TCP flags: of `mask`, those in `flags` are set
 	uint8_t flags, mask;
 	bool established, fragment;
-	bool never;       // no packet matches
-	bool loose;       // matches more packets than the original: not for a drop
-	bool omitted;     // a condition was left out; then it is loose too
-	uint16_t parts;   // fields with fewer values than the original's, for a drop only
-	bool rewrites;    // a target of iptables that may change the destination
+	bool never;     // no packet matches
+	bool loose;     // matches more packets than the original: not for a drop
+	bool omitted;   // a condition was left out; then it is loose too
+	uint16_t parts; // fields with fewer values than the original's, for a drop only
+	bool rewrites;  // a target of iptables that may change the destination
 };
 
 #define MATCH_PART_ON (1u << MATCH_FIELDS) // in `parts`: the interfaces

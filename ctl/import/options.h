@@ -8,7 +8,7 @@
 
 // A condition of another tool, for which a rule tests a mark of the packet.
 struct import_mark {
-	char *text; // the whole line, for comments
+	char *text;    // the whole line, for comments
 	bool rewrites; // a target of table nat that is not known
 };
 

@@ -215,6 +215,8 @@ static void hook_chain(struct ruleset *r, struct nft_chain *c)
 		return;
 	}
 	r->nat |= text_same(c->type, "nat");
+	if (text_same(c->hook, "prerouting") && !text_same(c->type, "nat"))
+		vec_push(&r->early, c);
 }
 
 static int index_names(struct ruleset *r, struct err *err)
@@ -281,28 +283,34 @@ static bool is_target(const struct json *xt)
 	return !type || !strcmp(type, "target");
 }
 
+static bool may_rewrite(const struct nft_chain *chain, const char *name)
+{
+	static const char *const tables[] = {"raw", "mangle"}, *const prefixes[] = {"DNPT", "SNPT"},
+				 *const known[] = {"CT",  "NOTRACK", "TTL",   "HL",
+						   "TOS", "DSCP",    "TPROXY"};
+
+	if (is_in(name, prefixes, ARRAY_SIZE(prefixes)))
+		return true;
+	return is_in(chain->table, tables, ARRAY_SIZE(tables)) && !import_is_harmless(name) &&
+	       !is_in(name, known, ARRAY_SIZE(known));
+}
+
 // Targets of iptables-nft, of which nft knows the name at most.
 static int note_foreign(struct ruleset *r, const struct nft_chain *chain, const struct json *xt,
 			struct err *err)
 {
 	static const char *const tracking[] = {"CT", "NOTRACK"}, *const ttl[] = {"TTL", "HL"},
-				 *const dscp[] = {"DSCP", "TOS"},
-				 *const tables[] = {"raw", "mangle"},
-				 *const prefixes[] = {"DNPT", "SNPT"};
+				 *const dscp[] = {"DSCP", "TOS"};
 	const char *name = json_get_string(xt, "name");
 	bool ct = !name || is_in(name, tracking, 2);
 
 	if (!is_target(xt))
 		return 0;
-	if (name &&
-	    (is_in(name, prefixes, 2) ||
-	     (is_in(chain->table, tables, 2) && !ct && !is_in(name, ttl, 2) &&
-	      !is_in(name, dscp, 2) && strcmp(name, "TPROXY") && !import_is_harmless(name))))
-		return err_input(
-			err,
-			"rule %zu of chain '%.100s': target '%.60s' may rewrite packets, so "
-			"that Weir cannot know which rules they meet",
-			chain->rules.n, chain->name, name);
+	if (name && may_rewrite(chain, name))
+		return err_input(err,
+				 "rule %zu of chain '%.100s': target '%.60s' may rewrite packets, "
+				 "so that Weir cannot know which rules they meet",
+				 chain->rules.n, chain->name, name);
 	r->facts.untracks |= ct;
 	r->facts.helpers |= ct;
 	r->facts.zones |= ct;
@@ -311,19 +319,12 @@ static int note_foreign(struct ruleset *r, const struct nft_chain *chain, const 
 	return 0;
 }
 
-static bool is_early(const struct nft_chain *c)
-{
-	return text_same(c->hook, "prerouting") && !text_same(c->type, "nat");
-}
-
 // May the hook prerouting run the chain?
 static bool may_be_early(const struct ruleset *r, const struct nft_chain *chain)
 {
-	if (chain->hook)
-		return is_early(chain);
-	vec_each (&r->chains, c)
-		if (is_early(c) && !strcmp(c->table, chain->table) &&
-		    !strcmp(c->family, chain->family))
+	vec_each (&r->early, c)
+		if (*c == chain || (!chain->hook && !strcmp((*c)->table, chain->table) &&
+				    !strcmp((*c)->family, chain->family)))
 			return true;
 	return false;
 }
@@ -406,7 +407,7 @@ static int note_effects(struct ruleset *r, const struct nft_chain *chain, const 
 
 		r->facts.untracks |= !strcmp(key, "notrack");
 		r->facts.helpers |= is_helper(key);
-		r->dnat |= !strcmp(key, "dnat");
+		r->redirects |= !strcmp(key, "dnat") || !strcmp(key, "redirect");
 		r->facts.masquerades |= is_in(key, sources, ARRAY_SIZE(sources));
 		r->stateful = r->stateful || mentions(json_at(expr, n), "ct");
 		note_diverter(r, chain, key, value);
@@ -511,6 +512,7 @@ void ruleset_free(struct ruleset *r)
 	vec_free(&r->chains);
 	vec_free(&r->sets);
 	vec_free(&r->dormant);
+	vec_free(&r->early);
 	vec_free(&r->chains_by_name);
 	vec_free(&r->sets_by_name);
 	json_free(r->document);

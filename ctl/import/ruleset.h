@@ -28,16 +28,17 @@ struct nft_set {
 struct ruleset {
 	struct json *document;
 	VEC(struct nft_chain) chains;
-	VEC(const struct json *) sets;    // sets and maps
-	VEC(const struct json *) dormant; // tables
+	VEC(const struct json *) sets;       // sets and maps
+	VEC(const struct json *) dormant;    // tables
+	VEC(const struct nft_chain *) early; // base chains of hook prerouting
 	VEC(struct nft_chain *) chains_by_name;
 	VEC(struct nft_set) sets_by_name;
 	size_t n_rules;
 	struct import_facts facts;
-	bool nat;      // has a chain of type nat
-	bool dnat;     // a rule sends packets to other hosts
-	bool offloads; // has a flow table, whose packets skip the hook forward
-	bool stateful; // a rule reads connection tracking
+	bool nat;       // has a chain of type nat
+	bool redirects; // a rule rewrites destinations
+	bool offloads;  // has a flow table, whose packets skip the hook forward
+	bool stateful;  // a rule reads connection tracking
 	// A rule that takes packets from the hooks of the ruleset; NULL: none.
 	const char *diverter;
 	size_t diverter_rule;

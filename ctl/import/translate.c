@@ -581,7 +581,7 @@ static bool refuse(struct translation *w)
 				    "connections of the default zone only",
 				    r->nat && facts->masquerades ? "rewritten sources"
 								 : "a flow table");
-	else if (facts->helpers && r->nat && (facts->masquerades || r->dnat))
+	else if (facts->helpers && r->nat && (facts->masquerades || r->redirects))
 		w->code = err_input(w->err, "helpers of connection tracking with rewritten "
 					    "addresses: Weir does not know the connections that a "
 					    "helper expects");

@@ -350,6 +350,10 @@ static void test_refused(void **state)
 			 "nat", "{'masquerade': null}") ", " RULE("in", "{'ct helper': 'ftp'}"),
 		 "helpers of connection tracking with rewritten addresses", false},
 		{CHAIN("nat", "nat", "prerouting") ", " RULE(
+			 "nat", "{'redirect': {'port': 80}}") ", " RULE("in",
+									"{'ct helper': 'ftp'}"),
+		 "helpers of connection tracking with rewritten addresses", false},
+		{CHAIN("nat", "nat", "prerouting") ", " RULE(
 			 "nat", "{'dnat': {'addr': '10.0.0.1'}}") ", " RULE("in",
 									    "{'ct helper': 'ftp'}"),
 		 "helpers of connection tracking with rewritten addresses", true},
