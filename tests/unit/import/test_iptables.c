@@ -21,17 +21,10 @@ static const struct {
 	 "-A web_ -m mark --mark 0x77650000 -j DROP\n", false},
 	{TABLE "-A INPUT -m comment --comment \"it's \\\"x\\\"\" -j DROP\nCOMMIT\n",
 	 "-A INPUT -m comment --comment \"it's _x_\" -j DROP\n", false},
+	// a rate is a condition that Weir lacks
 	{TABLE "-A INPUT -p udp -m hashlimit --hashlimit-upto 9/sec --hashlimit-burst 9 "
 	       "--hashlimit-mode srcip --hashlimit-name x -j ACCEPT\nCOMMIT\n",
 	 "-A INPUT -p udp -m mark --mark 0x77650000 -j ACCEPT\n", false},
-	// the bucket of 20 is full again after a second
-	{TABLE "-A INPUT -p udp -m hashlimit --hashlimit-above 9/sec --hashlimit-burst 20 "
-	       "--hashlimit-mode srcip --hashlimit-name x -j DROP\nCOMMIT\n",
-	 "-m mark --mark 0x77650000 -j DROP\n", false},
-	{TABLE "-A INPUT -p udp -m hashlimit --hashlimit-above 9/sec --hashlimit-burst 20 "
-	       "--hashlimit-mode srcip --hashlimit-htable-expire 3000 --hashlimit-name x "
-	       "-j DROP\nCOMMIT\n",
-	 "-m mark --mark 0x77650000 -j DROP\n", false},
 	{TABLE "-A INPUT -p tcp -m tcp --dport 80 -j NFQUEUE --queue-num 1\nCOMMIT\n",
 	 "-A INPUT -p tcp -m tcp --dport 80 -m mark --mark 0x77650000 -j ACCEPT\n", false},
 	{TABLE "COMMIT\n*filter\n", "the table has no COMMIT", true},
