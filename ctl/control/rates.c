@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/text.h"
 
 const struct rates_about rates_about[RATES_PARTS] = {
 	[RATES_TOTALS] = {"totals", {"total"}, 1},
@@ -44,7 +45,12 @@ struct counter rates_moved(const struct counter *before, const struct counter *n
 
 static char *copy_label(const char *label)
 {
-	return label ? mem_strdup(label) : NULL;
+	char cut[RATES_LABEL_MAX + 1];
+
+	if (!label || strlen(label) <= RATES_LABEL_MAX)
+		return label ? mem_strdup(label) : NULL;
+	text_put_shown(cut, sizeof(cut), label);
+	return mem_strdup(cut);
 }
 
 struct rates_row *rates_add(struct rates_list *l, const char *first, const char *second,
@@ -87,12 +93,18 @@ void rates_sum(struct rates_row *row, const struct rates_row *part)
 
 // ---- another list of the same counters ----------------------------------------------------------
 
+// A row, and how many of its labels name it.
+struct named_row {
+	const struct rates_row *row;
+	size_t named;
+};
+
 static int compare_rows(const void *a, const void *b)
 {
-	const struct rates_row *x = *(struct rates_row *const *)a;
-	const struct rates_row *y = *(struct rates_row *const *)b;
+	const struct named_row *one = a, *other = b;
+	const struct rates_row *x = one->row, *y = other->row;
 
-	for (size_t n = 0; n < RATES_LABELS; n++) {
+	for (size_t n = 0; n < one->named; n++) {
 		const char *p = x->labels[n] ? x->labels[n] : "",
 			   *q = y->labels[n] ? y->labels[n] : "";
 		int order = strcmp(p, q);
@@ -103,28 +115,29 @@ static int compare_rows(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static struct rates_row **sorted(const struct rates_list *l)
+static struct named_row *sorted(const struct rates_list *l, size_t named)
 {
-	struct rates_row **rows = mem_zalloc(l->n + 1, sizeof(struct rates_row *));
+	struct named_row *rows = mem_zalloc(l->n + 1, sizeof(*rows));
 
 	for (size_t n = 0; n < l->n; n++)
-		rows[n] = &l->at[n];
-	qsort(rows, l->n, sizeof(struct rates_row *), compare_rows);
+		rows[n] = (struct named_row){&l->at[n], named};
+	qsort(rows, l->n, sizeof(*rows), compare_rows);
 	return rows;
 }
 
-void rates_inherit(struct rates_list *l, const struct rates_list *from)
+void rates_inherit(struct rates_list *l, const struct rates_list *from, enum rates_part part)
 {
-	CLEANUP_FREE struct rates_row **rows = sorted(from);
+	size_t named = rates_about[part].named;
+	CLEANUP_FREE struct named_row *rows = sorted(from, named);
 
 	vec_each (l, row) {
-		struct rates_row **same =
-			bsearch(&row, rows, from->n, sizeof(struct rates_row *), compare_rows);
+		const struct named_row *same = bsearch(&(struct named_row){row, named}, rows,
+						       from->n, sizeof(*rows), compare_rows);
 
 		if (!same)
 			continue;
-		row->now = (*same)->now;
-		row->known = (*same)->known;
+		row->now = same->row->now;
+		row->known = same->row->known;
 	}
 	l->now_ns = from->now_ns;
 }
@@ -140,11 +153,15 @@ void rates_entries_free(struct rates_entries *e)
 
 void rates_entries_begin(struct rates_entries *e)
 {
-	struct rates_entries fresh = {.known = e->walked};
-
-	memcpy(&fresh.before, &e->now, sizeof(fresh.before));
-	vec_free(&e->before);
-	*e = fresh;
+	if (e->walked) {
+		vec_free(&e->before);
+		memcpy(&e->before, &e->now, sizeof(e->before));
+		memset(&e->now, 0, sizeof(e->now));
+	}
+	e->known = e->known || e->walked;
+	e->walked = false;
+	e->now.n = 0;
+	e->at = 0;
 }
 
 void rates_entries_end(struct rates_entries *e)
@@ -169,27 +186,42 @@ static int compare_entry(const struct rates_entry *e, const struct prefix *p, ui
 }
 
 static void keep(struct rates_entries *e, const struct prefix *p, uint8_t kind,
-		 const struct counter *count)
+		 const struct counter *count, bool doubted)
 {
-	struct rates_entry one = {
-		.family = p->addr.family, .len = p->len, .kind = kind, .count = *count};
+	struct rates_entry one = {.family = p->addr.family,
+				  .len = p->len,
+				  .kind = kind,
+				  .doubted = doubted,
+				  .count = *count};
 
 	memcpy(one.bytes, p->addr.bytes, sizeof(one.bytes));
 	vec_push(&e->now, one);
 }
 
-struct counter rates_entries_next(struct rates_entries *e, const struct prefix *p, uint8_t kind,
-				  const struct counter *now)
+// The same entry in the previous walk; NULL: it is new, or had no packet until then.
+static const struct rates_entry *find_before(struct rates_entries *e, const struct prefix *p,
+					     uint8_t kind)
 {
 	int order = -1;
 
-	if (now->packets)
-		keep(e, p, kind, now);
 	while (e->at < e->before.n && (order = compare_entry(&e->before.at[e->at], p, kind)) < 0)
 		e->at++;
+	return e->at < e->before.n && !order ? &e->before.at[e->at] : NULL;
+}
+
+struct counter rates_entries_next(struct rates_entries *e, const struct prefix *p, uint8_t kind,
+				  const struct counter *now)
+{
+	const struct rates_entry *before = find_before(e, p, kind);
+
+	if (before && !before->doubted &&
+	    (now->packets < before->count.packets || now->bytes < before->count.bytes)) {
+		keep(e, p, kind, &before->count, true);
+		return (struct counter){0};
+	}
+	if (now->packets)
+		keep(e, p, kind, now, false);
 	if (!e->known)
 		return (struct counter){0};
-	if (e->at < e->before.n && !order)
-		return rates_moved(&e->before.at[e->at].count, now);
-	return *now; // new, or without a packet until then
+	return before ? rates_moved(&before->count, now) : *now;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Rates: what counters have counted between two readings. Pure.
 //
-// A counter is found again by its labels and its id. One that is less than before has begun again
-// (another generation, an attach), and has counted since then at least what it shows. One that was
-// not read before has no rate yet: it may be older than the reading.
+// A counter is found again by the labels that name it and its id. One that is less than before has
+// begun again (another generation, an attach), and has counted since then at least what it shows.
+// One that was not read before has no rate yet: it may be older than the reading.
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +28,8 @@ enum rates_part {
 };
 #define RATES_SLOW RATES_ORIGINS
 
-#define RATES_LABELS 3
+#define RATES_LABELS    3
+#define RATES_LABEL_MAX 200 // bytes of a label: a rule without a name has its text as its name
 
 // The arrays of the document of `weir top`, and the keys of the labels.
 struct rates_about {
@@ -59,7 +60,8 @@ double rates_of(uint64_t count, uint64_t span_ns);
 // What was counted from `before` to `now`.
 struct counter rates_moved(const struct counter *before, const struct counter *now);
 
-// A row without a count; labels are copied, "" or NULL: none.
+// A row without a count; labels are copied, and a longer one than RATES_LABEL_MAX is cut and ends
+// with "..."; "" or NULL: none.
 struct rates_row *rates_add(struct rates_list *l, const char *first, const char *second,
 			    const char *third, uint64_t id);
 // The list was read at this time.
@@ -68,14 +70,16 @@ void rates_count(struct rates_row *row, const struct counter *now);
 // A row that is a sum: the next rates_sum() begin again.
 void rates_clear(struct rates_list *l);
 void rates_sum(struct rates_row *row, const struct rates_row *part);
-// Takes the counts of the same counters from another list, whose time becomes the time of this one.
-void rates_inherit(struct rates_list *l, const struct rates_list *from);
+// Takes the counts of the same counters from another list of the part, whose time becomes the time
+// of this one.
+void rates_inherit(struct rates_list *l, const struct rates_list *from, enum rates_part part);
 
 // ---- counters of entries, which are too many to be rows -----------------------------------------
 
 // The entries that had counted something, in the order of their prefixes, then kinds.
 struct rates_entry {
 	uint8_t bytes[16], family, len, kind;
+	bool doubted; // the last walk read less than `count`
 	struct counter count;
 };
 struct rates_entries {
@@ -85,10 +89,13 @@ struct rates_entries {
 	bool walked; // `now` was, to the end
 };
 void rates_entries_free(struct rates_entries *e);
-// A walk through all entries begins, and has ended; a walk without an end is forgotten.
+// A walk through all entries begins, and has ended. A walk without an end is forgotten: the next
+// one is compared with the walk before it.
 void rates_entries_begin(struct rates_entries *e);
 void rates_entries_end(struct rates_entries *e);
 // The next entry of the walk, and what it has counted since the previous walk; in the first one
-// nothing.
+// nothing. A change can move the counters of an entry while they are read, and then they are too
+// small. So an entry that shows less than before has counted nothing, and is compared with the same
+// count again. If it still shows less, it has begun again.
 struct counter rates_entries_next(struct rates_entries *e, const struct prefix *p, uint8_t kind,
 				  const struct counter *now);

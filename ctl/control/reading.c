@@ -23,6 +23,7 @@
 #define NAMES_MS     10000 // between two readings of the names of devices
 #define ENTRIES_MS   10000 // between two readings of entries, at least
 #define ENTRIES_PART 5     // and as many times as long as one takes
+#define DROPPED_MAX  3     // walks in a row: commands can change entries all the time
 
 enum total { PASSED, SENT, DROPPED, TOTALS };
 
@@ -37,11 +38,13 @@ struct reading_state {
 	uint64_t names_ms; // monotonic, when the names of devices were read; 0: not
 	struct counters *counters;
 	uint32_t generation; // whose rules and services are read; 0: none so far
+	uint32_t program;    // its ID: numbers of generations are used again
 	uint64_t rules_ms;   // monotonic, when the rules were read
 	VEC(uint32_t) rules; // counters, in the order of the rows
 	struct pool pool;    // without services live is NULL
 	struct rates_entries entries;
 	uint64_t entries_due_ms;
+	unsigned entries_dropped; // walks in a row
 };
 
 static uint64_t now_ns(void)
@@ -69,7 +72,7 @@ static void list_ifaces(struct rates_reader *r, const struct devices *devices)
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
 		if (devices->at[n].state != DEVICE_FREE)
 			add_iface(s, &fresh, n, devices->at[n].iface.name);
-	rates_inherit(&fresh, old);
+	rates_inherit(&fresh, old, RATES_INTERFACES);
 	rates_free(old);
 	*old = fresh;
 }
@@ -153,10 +156,11 @@ static void add_rule(struct reading_state *s, struct rates_list *to, const struc
 		index = UINT32_MAX;
 	vec_push(&s->rules, index);
 	rates_add(to, about->identity, about->place,
-		  choice_word(&choice_actions, c->resolved->rules[rule].action), 0);
+		  choice_word(&choice_actions, c->resolved->rules[rule].action), index);
 }
 
-// The place of a rule may be another one, although it is the same rule.
+// The place of a rule may be another one, although it is the same rule. Its counter, which stays
+// the same, distinguishes rules whose labels are cut.
 static void list_rules(struct rates_reader *r)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
@@ -168,7 +172,7 @@ static void list_rules(struct rates_reader *r)
 	if (!active_rules(s->instance, false, &c, &r->rules_unknown))
 		for (size_t rule = 0; rule < c->image->n_rules; rule++)
 			add_rule(s, &fresh, c, rule);
-	rates_inherit(&fresh, old);
+	rates_inherit(&fresh, old, RATES_RULES);
 	rates_free(old);
 	*old = fresh;
 }
@@ -208,7 +212,7 @@ static void list_services(struct rates_reader *r)
 			rates_add(&fresh, s->name, pool_name(member, name), NULL, member->id);
 		}
 	}
-	rates_inherit(&fresh, old);
+	rates_inherit(&fresh, old, RATES_BACKENDS);
 	rates_free(old);
 	*old = fresh;
 }
@@ -284,11 +288,30 @@ static struct counter count_of(const struct overlay_entry *entry)
 	return (struct counter){.packets = entry->hits.packets, .bytes = entry->hits.bytes};
 }
 
+// Which changes of entries have begun and ended. A change can move the counters of other entries.
+struct entries_phase {
+	uint64_t epoch, staging, settled;
+	uint32_t shards[2], moving;
+};
+
+static struct entries_phase phase_of(const struct instance *i)
+{
+	const volatile struct knobs *knobs = i->knobs;
+
+	return (struct entries_phase){knobs->epoch,
+				      knobs->staging,
+				      knobs->settled,
+				      {knobs->shards[0], knobs->shards[1]},
+				      knobs->moving};
+}
+
 struct entry_walk {
 	struct rates_reader *reading;
+	struct entries_phase began; // when it began
 	struct owner_sums origins, lists;
 	VEC(struct busy_entry) busy;
 	struct best best;
+	size_t number; // entries so far
 };
 
 static void walk_free(struct entry_walk *w)
@@ -299,18 +322,34 @@ static void walk_free(struct entry_walk *w)
 	best_free(&w->best);
 }
 
-static void see_entry(struct entry_walk *w, const struct entry *entry, size_t number)
+static void see_entry(struct entry_walk *w, const struct entry *entry)
 {
 	struct busy_entry busy = {.kernel = entry->kernel};
 	const struct counter now = count_of(&busy.kernel);
 
 	busy.moved = rates_entries_next(&w->reading->state->entries, &busy.kernel.prefix,
 					busy.kernel.kind, &now);
-	owner_sums_add(&w->origins, &w->lists, entry, number, &busy.moved);
+	owner_sums_add(&w->origins, &w->lists, entry, ++w->number, &busy.moved);
 	if (!busy.moved.packets)
 		return;
 	best_offer(&w->best, UINT64_MAX - busy.moved.packets, w->busy.n);
 	vec_push(&w->busy, busy);
+}
+
+// Counters were being moved, or may have been. An entry without a packet in the previous walk could
+// then show all that it has ever counted as its rate.
+static bool is_unsteady(struct entry_walk *w)
+{
+	struct reading_state *s = w->reading->state;
+	const struct entries_phase now = phase_of(s->instance), *then = &w->began;
+
+	if (now.moving || then->moving || now.shards[0] != then->shards[0] ||
+	    now.shards[1] != then->shards[1])
+		return true;
+	if (now.epoch == then->epoch && now.staging == then->staging &&
+	    now.settled == then->settled)
+		return false;
+	return ++s->entries_dropped <= DROPPED_MAX;
 }
 
 static int walk_entries(struct entry_walk *w, struct err *err)
@@ -319,18 +358,21 @@ static int walk_entries(struct entry_walk *w, struct err *err)
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_ENTRIES struct entries entries = {0};
 	const struct entry *entry;
-	size_t number = 0;
 	int code = store_read(s->name, &store, err);
 
 	if (code)
 		return code;
 	entries = entries_of(store);
 	rates_entries_begin(&s->entries);
+	w->began = phase_of(s->instance);
 	while ((entry = entries_next(&entries))) {
 		if ((code = entries_count(&entries, err)))
 			return code;
-		see_entry(w, entry, ++number);
+		see_entry(w, entry);
 	}
+	if (is_unsteady(w))
+		return -EAGAIN;
+	s->entries_dropped = 0;
 	rates_entries_end(&s->entries);
 	return 0;
 }
@@ -382,14 +424,18 @@ static int take_entries(struct rates_reader *r, struct err *err)
 
 	if (began_ns / 1000000 < r->state->entries_due_ms)
 		return 0;
+	if (phase_of(r->state->instance).moving)
+		return 0;
 	code = walk_entries(&w, err);
-	if (code == -EAGAIN)
-		return 0; // another command has the lock
-	if (code)
+	if (code && code != -EAGAIN)
 		return code;
+	if (code && !w.number)
+		return 0; // another command has the lock
 	took_ms = (now_ns() - began_ns) / 1000000 * ENTRIES_PART;
 	r->state->entries_due_ms =
 		began_ns / 1000000 + (took_ms > ENTRIES_MS ? took_ms : ENTRIES_MS);
+	if (code)
+		return 0; // a change may have moved counters
 	list_owners(&r->lists[RATES_ORIGINS], &w.origins, began_ns);
 	list_owners(&r->lists[RATES_LISTS], &w.lists, began_ns);
 	list_entries(&r->lists[RATES_ENTRIES], &w, began_ns);
@@ -441,7 +487,7 @@ static int renew_generation(struct rates_reader *r, struct err *err)
 
 	if (code)
 		return code;
-	if (s->generation == state.in_force && s->generation &&
+	if (s->generation == state.in_force && s->program == state.program && s->generation &&
 	    (!r->rules_unknown.kind || time_ms(CLOCK_MONOTONIC) - s->rules_ms < NAMES_MS))
 		return 0;
 	s->rules_ms = time_ms(CLOCK_MONOTONIC);
@@ -449,6 +495,7 @@ static int renew_generation(struct rates_reader *r, struct err *err)
 	if ((code = open_services(r, err)))
 		return code;
 	s->generation = state.in_force;
+	s->program = state.program;
 	return 0;
 }
 

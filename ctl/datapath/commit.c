@@ -50,19 +50,19 @@ static int program_at(const struct instance *i, enum weir_prog which, uint32_t *
 }
 
 static int find_programs(const struct instance *i, const struct generation_numbers *numbers,
-			 struct commit_state *state, struct err *err)
+			 struct commit_state *state, uint32_t ret_ids[2], struct err *err)
 {
-	uint32_t active = 0, previous = 0, id = 0;
-	int code = program_at(i, PROG_ACTIVE, &active, err);
+	uint32_t id = 0;
+	int code = program_at(i, PROG_ACTIVE, &ret_ids[PROG_ACTIVE], err);
 
-	if (code || (code = program_at(i, PROG_PREVIOUS, &previous, err)))
+	if (code || (code = program_at(i, PROG_PREVIOUS, &ret_ids[PROG_PREVIOUS], err)))
 		return code;
 	vec_each (numbers, number) {
 		if ((code = program_of(i, *number, &id, err)))
 			return code;
-		if (id && id == active)
+		if (id && id == ret_ids[PROG_ACTIVE])
 			state->active = *number;
-		if (id && id == previous)
+		if (id && id == ret_ids[PROG_PREVIOUS])
 			state->previous = *number;
 	}
 	return 0;
@@ -77,16 +77,18 @@ int commit_read(const struct instance *i, struct commit_state *ret, struct err *
 {
 	struct commit_state state = {.deadline = i->knobs->deadline, .brought = i->knobs->brought};
 	CLEANUP_NUMBERS struct generation_numbers numbers = {0};
+	uint32_t ids[] = {[PROG_ACTIVE] = 0, [PROG_PREVIOUS] = 0};
 	struct clock now;
 	int code = generation_list(i, &numbers, err);
 
 	if (code || (code = instance_clock(i, &now, err)) ||
-	    (code = find_programs(i, &numbers, &state, err)))
+	    (code = find_programs(i, &numbers, &state, ids, err)))
 		return code;
 	// A trial of interfaces also ends when all these interfaces are detached.
 	state.expired = state.deadline && (now.jiffies > state.deadline ||
 					   (commit_tries_interfaces(&state) && !state.brought));
 	state.in_force = state.expired ? state.previous : state.active;
+	state.program = ids[state.expired ? PROG_PREVIOUS : PROG_ACTIVE];
 	*ret = state;
 	return 0;
 }

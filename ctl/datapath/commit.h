@@ -22,6 +22,7 @@ struct commit_state {
 	uint64_t deadline;         // jiffies64, end of the trial; 0: no trial
 	bool expired;              // packets meet `previous`
 	uint32_t in_force;         // the generation that packets meet; 0: it is not in bpffs
+	uint32_t program;          // its ID, which another generation with this number has not
 	uint64_t brought;          // bit: number of an interface that the trial attached
 };
 // Is it a trial of interfaces only, with the same policy before and after?
