@@ -39,6 +39,7 @@ struct history {
 	uint16_t spare[HISTORY_SERIES];
 	size_t n_spare;
 	bool began;
+	uint64_t now_ms; // when the last document was received
 	bool seconds[HISTORY_SECONDS], minutes[HISTORY_MINUTES]; // that were measured
 	uint64_t second;                                         // number of the last second
 	unsigned covered;                                        // seconds of the present document
@@ -253,20 +254,46 @@ static void advance(struct history *h, uint64_t second)
 	forget_idle(h);
 }
 
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static uint64_t seconds_of(uint64_t ms)
+{
+	return (ms + SECOND_MS / 2) / SECOND_MS;
+}
+
+// The span of the document begins where the previous one ended. They are received sooner or later.
+static bool is_next(const struct history *h, uint64_t now_ms, uint64_t span_ms)
+{
+	return h->began && distance(h->now_ms + span_ms, now_ms) < SECOND_MS / 2;
+}
+
+// The number of the second in which the document ends. Documents that follow each other have
+// successive numbers also if each ends about half a second after a full one, and is received now
+// before and now after the half.
+static uint64_t second_of(const struct history *h, uint64_t now_ms, uint64_t span_ms, bool next)
+{
+	uint64_t second = seconds_of(now_ms) + HISTORY_MINUTES * MINUTE_S;
+	uint64_t successor = h->second + seconds_of(span_ms);
+
+	return next && distance(successor, second) <= 1 ? successor : later(second, h->second);
+}
+
 // A document stands for the seconds that its span has begun to cover, as far as no previous one
 // does.
 void history_begin(struct history *h, uint64_t now_ms, uint64_t span_ms, uint64_t wall_ms)
 {
-	uint64_t second = (now_ms + SECOND_MS / 2) / SECOND_MS + HISTORY_MINUTES * MINUTE_S;
-	uint64_t span = (span_ms + SECOND_MS / 2) / SECOND_MS, since;
+	bool next = is_next(h, now_ms, span_ms);
+	uint64_t second = second_of(h, now_ms, span_ms, next), span = seconds_of(span_ms), since;
 
 	if (!h->began)
 		h->second = second - 1;
 	h->began = true;
-	if (second < h->second)
-		second = h->second;
+	h->now_ms = now_ms;
 	since = second - h->second;
-	h->covered = (unsigned)(span < since ? span : since);
+	h->covered = (unsigned)(next || span > since ? since : span);
 	if (!h->covered)
 		h->covered = 1;
 	if (h->covered > HISTORY_SECONDS)

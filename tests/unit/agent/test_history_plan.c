@@ -85,6 +85,35 @@ static void test_gaps(void **state)
 	history_free(h);
 }
 
+// One document a second, received at about half a second: each second has its own value.
+static void test_uneven(void **state)
+{
+	static const int late_ms[] = {-1, 1, -1, 1, 1, -1, -200, 200, -200, 0};
+	struct history *h = history_new();
+	size_t n = ARRAY_SIZE(late_ms);
+
+	for (size_t i = 0; i < n; i++)
+		second(h, (uint64_t)((int)(5500 + i * 1000) + late_ms[i]), 1000, (float)(i + 1));
+	for (size_t i = 0; i < n; i++)
+		assert_true(value(h, HISTORY_5M, "rules/ssh", n - 1 - i) == (double)(i + 1));
+	assert_true(value(h, HISTORY_5M, "rules/ssh", n) < 0);
+	history_free(h);
+}
+
+// Spans that are not whole seconds, as after a reading that was tried again: no second is left out,
+// and the numbers follow the clock.
+static void test_drift(void **state)
+{
+	struct history *h = history_new();
+
+	for (uint64_t i = 0; i < 100; i++)
+		second(h, 5000 + i * 1400, 1400, 7);
+	for (size_t back = 0; back < 138; back++)
+		assert_true(value(h, HISTORY_5M, "rules/ssh", back) == 7);
+	assert_true(value(h, HISTORY_5M, "rules/ssh", 142) < 0);
+	history_free(h);
+}
+
 // A minute is the mean of its measured seconds, and a quiet series has zeros.
 static void test_minutes(void **state)
 {
@@ -204,7 +233,8 @@ int main(void)
 		cmocka_unit_test(test_seconds),  cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_minutes),  cmocka_unit_test(test_room),
 		cmocka_unit_test(test_busiest),  cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_document), cmocka_unit_test(test_uneven),
+		cmocka_unit_test(test_drift),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
