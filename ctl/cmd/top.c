@@ -19,6 +19,7 @@
 #define EVERY_LEAST_MS 100
 #define EVERY_MOST_MS  60000
 #define PATIENCE_MS    3000 // without a lock, a reading can meet an apply, or a detach and an attach
+#define AGAIN_MS       100
 
 static volatile sig_atomic_t stop;
 
@@ -43,7 +44,6 @@ struct top {
 	bool all;      // also what has counted nothing
 	size_t most;   // rows of a part
 	bool warned;
-	uint64_t good_ms; // monotonic, the last reading
 };
 
 static void top_free(struct top *t)
@@ -203,22 +203,32 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-// *ret_taken: all was read.
-static int take(struct top *t, bool *ret_taken, struct err *err)
+// Reads all. A reading that fails is tried again for a while.
+static int take_patiently(struct top *t, struct err *err)
+{
+	uint64_t until_ns = time_ns(CLOCK_MONOTONIC) + PATIENCE_MS * 1000000ull, now_ns;
+	struct err why = {0};
+	int code;
+
+	while ((code = reading_take(&t->reading, &why)) && !stop) {
+		now_ns = time_ns(CLOCK_MONOTONIC);
+		if (now_ns >= until_ns) {
+			*err = why;
+			return code;
+		}
+		sleep_until(now_ns + AGAIN_MS * 1000000ull);
+		why = (struct err){0};
+	}
+	return 0;
+}
+
+static int take(struct top *t, struct err *err)
 {
 	const struct err *unknown = &t->reading.rules_unknown;
-	uint64_t now_ms = time_ms(CLOCK_MONOTONIC);
-	struct err why = {0};
-	int code = reading_take(&t->reading, &why);
+	int code = take_patiently(t, err);
 
-	*ret_taken = !code;
-	if (code && now_ms - t->good_ms < PATIENCE_MS)
-		return 0;
-	if (code) {
-		*err = why;
+	if (code)
 		return code;
-	}
-	t->good_ms = now_ms;
 	if (unknown->kind && !t->warned)
 		log_warning("%s", unknown->text);
 	t->warned = unknown->kind;
@@ -228,8 +238,7 @@ static int take(struct top *t, bool *ret_taken, struct err *err)
 static int loop(struct top *t, struct err *err)
 {
 	uint64_t first_ns = time_ns(CLOCK_MONOTONIC);
-	bool taken;
-	int code = take(t, &taken, err);
+	int code = take(t, err);
 
 	if (code)
 		return code;
@@ -237,10 +246,10 @@ static int loop(struct top *t, struct err *err)
 		sleep_until(next_ns(first_ns, t->every_ms, time_ns(CLOCK_MONOTONIC)));
 		if (stop)
 			return 0;
-		if ((code = take(t, &taken, err)))
+		if ((code = take(t, err)))
 			return code;
-		if (!taken)
-			continue;
+		if (stop)
+			return 0;
 		show(t);
 		t->left -= t->left != UINT64_MAX;
 		if (t->left && !out_is_json(t->ctx->out))

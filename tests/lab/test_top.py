@@ -156,6 +156,17 @@ def test_no_rate_of_what_was_counted_before(pair, weir, tmp_path):
     assert {row["rule"] for one in documents[:-1] for row in one["rules"]} <= {"a", "b"}
 
 
+def test_patience_is_as_long_for_rare_readings(on):
+    """A reading that meets a detach waits for the attach, although the last one was as long ago as the patience."""
+    process = on.start("-j", "top", "--every", "4s", "-c", "1")
+    time.sleep(1.5)
+    on("detach")
+    time.sleep(3)
+    on("attach", "near0", "--max-entries", "1000")
+    documents = documents_of(process)
+    assert process.returncode == 0 and documents[-1]["end"], documents[-1]
+
+
 def test_removed_instance_is_an_error(on):
     process = on.start("-j", "top", "--every", "100ms")
     time.sleep(0.5)
