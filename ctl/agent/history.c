@@ -22,18 +22,17 @@
 #define AFTER_COMMAND_MS 200 // an attach may have made the instance
 #define AGAIN_FIRST_MS   1000
 #define AGAIN_MOST_MS    60000
-#define LINE_MAX_BYTES   (1u << 20) // a longer document is left out
+#define LINE_MAX_BYTES   (1u << 20) // a longer document is skipped
 #define QUERY_SERIES     50
-#define ROWS             "200" // rows of each part of a document: the loop reads it
+#define ROWS             "200" // in each part of a document: the loop reads it
 
 struct history_part {
 	struct agent *agent;
 	struct history *history; // NULL: --no-history
 	struct live_stream *live;
 	struct agent_process *top; // NULL: does not run
-	struct text line;          // received so far
-	bool skips;                // the rest of a line that is too long
-	char *why;                 // the error that `weir top` has ended with
+	struct history_lines lines;
+	char *why; // the error that `weir top` has ended with
 	struct agent_task look;
 	struct trouble trouble;
 	uint64_t again_ms; // monotonic; not before
@@ -49,12 +48,13 @@ static void take_document(struct history_part *p, const struct json *document)
 	}
 	if (p->history)
 		history_take(p->history, document, agent_now_ms(), time_ms(CLOCK_REALTIME));
-	live_publish(p->live, p->line.at, p->line.len);
+	live_publish(p->live, p->lines.line.at, p->lines.line.len);
 }
 
 static void take_line(struct history_part *p)
 {
-	CLEANUP_JSON struct json *document = json_parse(p->line.at, p->line.len, NULL, 0);
+	CLEANUP_JSON struct json *document =
+		json_parse(p->lines.line.at, p->lines.line.len, NULL, 0);
 	const char *why = json_get_string(json_get(document, "error"), "text");
 
 	if (why) {
@@ -65,26 +65,30 @@ static void take_line(struct history_part *p)
 	}
 }
 
+static void begin_trouble(struct history_part *p, const char *why)
+{
+	if (!trouble_begin_like(&p->trouble, why))
+		return;
+	log_warning("rates are not measured: %s", p->trouble.why);
+	agent_changed(p->agent);
+}
+
 // A document is a line.
 static void on_part(void *part, const char *output, size_t len)
 {
 	struct history_part *p = part;
 
-	while (len) {
-		const char *end = memchr(output, '\n', len);
-		size_t n = end ? (size_t)(end - output) + 1 : len;
-
-		if (!p->skips)
-			text_addn(&p->line, output, n);
-		p->skips = p->line.len > LINE_MAX_BYTES;
-		if (end && !p->skips)
+	while (len)
+		switch (history_lines_take(&p->lines, LINE_MAX_BYTES, &output, &len)) {
+		case HISTORY_LINE_WHOLE:
 			take_line(p);
-		if (end || p->skips)
-			p->line.len = 0;
-		p->skips = p->skips && !end;
-		output += n;
-		len -= n;
-	}
+			break;
+		case HISTORY_LINE_LONG:
+			begin_trouble(p, "a document of weir top is longer than 1 MiB");
+			break;
+		case HISTORY_LINE_OPEN:
+			break;
+		}
 }
 
 // ---- weir top -----------------------------------------------------------------------------------
@@ -113,14 +117,10 @@ static void on_done(void *part, const struct process_result *r)
 	uint64_t pause_ms;
 
 	p->top = NULL;
-	p->line.len = 0;
-	p->skips = false;
+	history_lines_forget(&p->lines);
 	live_forget(p->live);
-	if (bpffs_exist(p->agent->instance) &&
-	    trouble_begin_like(&p->trouble, why ? why : "weir top was killed, or has crashed")) {
-		log_warning("rates are not measured: %s", p->trouble.why);
-		agent_changed(p->agent);
-	}
+	if (bpffs_exist(p->agent->instance))
+		begin_trouble(p, why ? why : "weir top was killed, or has crashed");
 	pause_ms = trouble_pause_ms(p->trouble.times, AGAIN_FIRST_MS, AGAIN_MOST_MS);
 	p->again_ms = agent_now_ms() + pause_ms;
 	agent_task_in(&p->look, pause_ms);
@@ -152,7 +152,7 @@ static int look(void *part, struct err *err)
 
 	if (p->top && !p->history && !live_readers(p->live)) {
 		process_stop(TAKE_PTR(p->top));
-		p->line.len = 0;
+		history_lines_forget(&p->lines);
 		live_forget(p->live);
 	}
 	if (p->top && !p->history)
@@ -295,7 +295,7 @@ static void stop(struct agent *a)
 	live_free(p->live);
 	history_free(p->history);
 	trouble_end(&p->trouble);
-	text_free(&p->line);
+	text_free(&p->lines.line);
 	free(p->why);
 	free(p);
 }

@@ -205,6 +205,37 @@ static size_t make_room(struct history *h, double packets)
 	return h->spare[--h->n_spare];
 }
 
+// ---- lines --------------------------------------------------------------------------------------
+
+void history_lines_forget(struct history_lines *l)
+{
+	l->line.len = 0;
+	l->skips = l->ended = false;
+}
+
+enum history_line history_lines_take(struct history_lines *l, size_t max, const char **output,
+				     size_t *len)
+{
+	const char *end = memchr(*output, '\n', *len);
+	size_t n = end ? (size_t)(end - *output) + 1 : *len;
+	const char *part = *output;
+
+	if (l->ended)
+		history_lines_forget(l);
+	*output += n;
+	*len -= n;
+	l->ended = end;
+	if (l->skips)
+		return HISTORY_LINE_OPEN;
+	if (l->line.len + n > max) {
+		l->line.len = 0;
+		l->skips = true;
+		return HISTORY_LINE_LONG;
+	}
+	text_addn(&l->line, part, n);
+	return end ? HISTORY_LINE_WHOLE : HISTORY_LINE_OPEN;
+}
+
 // ---- documents ----------------------------------------------------------------------------------
 
 static void clear_slots(struct history *h, uint64_t from, uint64_t second)

@@ -11,12 +11,29 @@
 #include <stdint.h>
 
 #include "ctl/base/json.h"
+#include "ctl/base/text.h"
 #include "ctl/control/rates.h"
 
 #define HISTORY_SECONDS 300
 #define HISTORY_MINUTES 1440
 #define HISTORY_SERIES  1000 // besides one for the others of each part
 #define HISTORY_BUSIEST 30
+
+// The lines of an output that is received in parts, each of which is a document.
+struct history_lines {
+	struct text line;
+	bool skips; // the rest of a line that is too long
+	bool ended; // the next part begins another line
+};
+enum history_line {
+	HISTORY_LINE_OPEN,  // the line has not ended, or was skipped
+	HISTORY_LINE_WHOLE, // it is in `line`, until the next call
+	HISTORY_LINE_LONG,  // it is longer than `max` bytes, and is skipped; only once for a line
+};
+// Takes the output up to the end of a line, at most.
+enum history_line history_lines_take(struct history_lines *l, size_t max, const char **output,
+				     size_t *len);
+void history_lines_forget(struct history_lines *l); // the output has ended
 
 struct history_value {
 	float packets, bytes; // per second

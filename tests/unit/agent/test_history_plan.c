@@ -227,6 +227,37 @@ static void test_document(void **state)
 	history_free(h);
 }
 
+// Lines in parts of any size; of one that is too long, the rest is no line.
+static void test_lines(void **state)
+{
+	static const char text[] = "one\n"
+				   "\n"
+				   "0123456789abcdefghij0123456789\n"
+				   "three\n"
+				   "end";
+
+	for (size_t size = 1; size < sizeof(text); size++) {
+		CLEANUP_TEXT struct text found = {0};
+		struct history_lines l = {0};
+
+		for (size_t at = 0; at < sizeof(text) - 1; at += size) {
+			size_t left = sizeof(text) - 1 - at, len = size < left ? size : left;
+			const char *part = text + at;
+
+			while (len) {
+				enum history_line got = history_lines_take(&l, 10, &part, &len);
+
+				if (got == HISTORY_LINE_WHOLE)
+					text_addn(&found, l.line.at, l.line.len);
+				if (got == HISTORY_LINE_LONG)
+					text_add(&found, "long\n");
+			}
+		}
+		assert_string_equal(text_get(&found), "one\n\nlong\nthree\n");
+		text_free(&l.line);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,7 +265,7 @@ int main(void)
 		cmocka_unit_test(test_minutes),  cmocka_unit_test(test_room),
 		cmocka_unit_test(test_busiest),  cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_document), cmocka_unit_test(test_uneven),
-		cmocka_unit_test(test_drift),
+		cmocka_unit_test(test_drift),    cmocka_unit_test(test_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
