@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "ctl/agent/inputs.h"
@@ -19,13 +20,16 @@ void agent_problems_free(struct agent_problems *p)
 	vec_each (p, one) {
 		free(one->text);
 		free(one->mend);
+		free(one->list);
+		free(one->same);
 	}
 	vec_free(p);
 }
 
-// Takes over `mend`.
-__attribute__((format(printf, 3, 4))) static void add(struct agent_problems *to, char *mend,
-						      const char *fmt, ...)
+// Takes over `mend`. Problems with one format are the same one, whatever changes in the text.
+__attribute__((format(printf, 3, 4))) static struct agent_problem *add(struct agent_problems *to,
+								       char *mend, const char *fmt,
+								       ...)
 {
 	struct text t = {0};
 	va_list ap;
@@ -33,14 +37,25 @@ __attribute__((format(printf, 3, 4))) static void add(struct agent_problems *to,
 	va_start(ap, fmt);
 	text_vaddf(&t, fmt, ap);
 	va_end(ap);
-	vec_push(to, ((struct agent_problem){.text = text_take(&t), .mend = mend}));
+	vec_push(to, ((struct agent_problem){
+			     .text = text_take(&t), .mend = mend, .same = mem_strdup(fmt)}));
+	return vec_last(to);
 }
 
 // ---- the agent ----------------------------------------------------------------------------------
 
-static char *start_again(const char *instance, const struct presence *p)
+// The unit that the agent has reported; NULL: none, or no argument of a command. A backslash, as
+// systemd-escape writes it, is for people to quote: then the alarm has no command.
+static const char *unit_of(const struct presence *p)
 {
 	const char *unit = json_get_string(p->report, "unit");
+
+	return unit && unit[0] != '-' && !strchr(unit, ' ') ? unit : NULL;
+}
+
+static char *start_again(const char *instance, const struct presence *p)
+{
+	const char *unit = unit_of(p);
 
 	return unit ? mem_printf("systemctl start %s", unit)
 		    : mem_printf("weir -n %s run", instance);
@@ -48,11 +63,19 @@ static char *start_again(const char *instance, const struct presence *p)
 
 static char *restart(const char *instance, const struct presence *p)
 {
-	const char *unit = json_get_string(p->report, "unit");
+	const char *unit = unit_of(p);
 
 	return unit ? mem_printf("systemctl restart %s", unit)
 		    : mem_printf("kill -KILL %llu, weir -n %s run", (unsigned long long)p->pid,
 				 instance);
+}
+
+// A part has several problems, of which the agent reports only the texts.
+static void add_sentence(const char *part, const char *text, struct agent_problems *to)
+{
+	struct agent_problem *p = add(to, mem_strdup(""), "agent, %s: %s", part, text);
+
+	free(TAKE_PTR(p->same));
 }
 
 static void add_part(const struct json *part, struct agent_problems *to)
@@ -64,7 +87,7 @@ static void add_part(const struct json *part, struct agent_problems *to)
 		const char *text = json_text(json_at(problems, n));
 
 		if (name && text)
-			add(to, mem_strdup(""), "agent, %s: %s", name, text);
+			add_sentence(name, text, to);
 	}
 }
 
@@ -159,11 +182,13 @@ static void add_late_list(const char *instance, const struct feed_list *l, uint6
 	uint64_t good_s = status_since_boot_s(feed_list_good_s(instance, l), now_s);
 	num_text age, every;
 
-	if (status_is_overdue(good_s, l->every_ms / 1000, now_s))
-		add(to, mem_printf("weir -n %s run", instance),
-		    "no agent runs, and list '%s' is overdue: it was fetched %s ago, and is to be each %s",
-		    l->list, num_format_duration_ms((now_s - good_s) * 1000, age),
-		    num_format_duration_ms(l->every_ms, every));
+	if (!status_is_overdue(good_s, l->every_ms / 1000, now_s))
+		return;
+	add(to, mem_printf("weir -n %s run", instance),
+	    "no agent runs, and list '%s' is overdue: it was fetched %s ago, and is to be each %s",
+	    l->list, num_format_duration_ms((now_s - good_s) * 1000, age),
+	    num_format_duration_ms(l->every_ms, every))
+		->list = mem_strdup(l->list);
 }
 
 static void add_missed(const char *instance, const struct presence *p,
@@ -187,7 +212,8 @@ static void add_unread(const struct feed_lists *lists, struct agent_problems *to
 {
 	vec_each (&lists->unread, one)
 		add(to, mem_printf("weir block --url URL --sync NAME, or rm %s", one->path),
-		    "%s: the list follows no feed", one->why.text);
+		    "%s: the list follows no feed", one->why.text)
+			->list = mem_strdup(one->path);
 }
 
 void agent_problems_find(const char *instance, const struct presence *agent,

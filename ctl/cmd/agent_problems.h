@@ -14,6 +14,8 @@
 
 struct agent_problem {
 	char *text, *mend; // mend: a command with what it does, or ""
+	char *list;        // whose problem it is; NULL: the agent's
+	char *same;        // equal: the same problem of an object; NULL: if the texts are
 };
 struct agent_problems {
 	struct agent_problem *at;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/agent/hook_alarms.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/control/state.h"
@@ -40,18 +41,49 @@ static bool is_command(const char *text)
 	return false;
 }
 
+// One word, and no option.
+static bool is_word(const char *name)
+{
+	return name[0] && name[0] != '-' && !name[strspn(name, PLAIN)] && !strchr(name, ' ');
+}
+
+static size_t word_len(const char *text)
+{
+	return strcspn(text, " " MEND_END);
+}
+
+// Does the command have the words of its format, and in place of each %s one word? Otherwise a name
+// in it has a space, or is an option. A format of only "%s" is a command that was made before, in
+// which the name of the object can be.
+static bool has_words_of(const char *mend, const char *fmt, const char *name)
+{
+	if (!strncmp(fmt, "%s" MEND_END, 3))
+		return !name || is_word(name) || !strstr(mend, name);
+	for (;; mend++, fmt++) {
+		size_t n = word_len(mend), fmt_n = word_len(fmt);
+
+		if (*fmt == '%' && (!n || *mend == '-'))
+			return false;
+		mend += n;
+		fmt += fmt_n;
+		if (*fmt != ' ' || *mend != ' ')
+			return *fmt != ' ' && !*mend;
+	}
+}
+
 // The command between the marks. Names in the text can have the same characters as the marks, and
 // then no command is certain.
-static char *find_mend(const char *text)
+static char *find_mend(const char *text, const char *fmt, const char *name)
 {
 	const char *begin = strchr(text, MEND_BEGIN[0]), *end = strchr(text, MEND_END[0]);
+	const char *format = strchr(fmt, MEND_BEGIN[0]);
 	char *mend;
 
-	if (!begin || !end || end < begin || strchr(begin + 1, MEND_BEGIN[0]) ||
+	if (!format || !begin || !end || end < begin || strchr(begin + 1, MEND_BEGIN[0]) ||
 	    strchr(end + 1, MEND_END[0]))
 		return NULL;
 	mend = mem_strndup(begin + 1, (size_t)(end - begin - 1));
-	if (is_command(mend))
+	if (is_command(mend) && has_words_of(mend, format + 1, name))
 		return mend;
 	free(mend);
 	return NULL;
@@ -67,27 +99,32 @@ static char *without_marks(const char *text)
 	return text_take(&t);
 }
 
-// An alarm whose format is only "%s" is the same while its text is, but for the numbers.
-static void set_key(struct alert *a, const char *fmt)
+// Is the format a sentence that was made before, with or without a command?
+static bool is_free(const char *fmt)
 {
+	return !strncmp(fmt, "%s", 2) && (!fmt[2] || !strncmp(fmt + 2, " (", 2));
+}
+
+static void set_key(struct alert *a, const char *same, const char *fmt)
+{
+	CLEANUP_FREE char *sentence = is_free(fmt) ? hook_alarm_key(a->text) : NULL;
 	CLEANUP_TEXT struct text t = {0};
 
-	text_addf(&t, "%s\n%s\n", a->about, fmt);
-	for (const char *c = a->text; !strncmp(fmt, "%s", 2) && *c; c++)
-		if (*c < '0' || *c > '9')
-			text_addc(&t, *c);
+	same = same ? same : sentence ? sentence : fmt;
+	text_addf(&t, "%s\n%s", a->about, same);
 	sum_of(t.at, t.len, a->key);
 }
 
-void alerts_add(struct alerts *a, const char *kind, const char *name, const char *fmt, va_list ap)
+void alerts_add(struct alerts *a, const char *kind, const char *name, const char *same,
+		const char *fmt, va_list ap)
 {
 	CLEANUP_TEXT struct text t = {0};
 	struct alert one = {.about = name ? mem_printf("%s %s", kind, name) : mem_strdup(kind)};
 
 	text_vaddf(&t, fmt, ap);
-	one.mend = find_mend(text_get(&t));
+	one.mend = find_mend(text_get(&t), fmt, name);
 	one.text = without_marks(text_get(&t));
-	set_key(&one, fmt);
+	set_key(&one, same, fmt);
 	vec_push(a, one);
 }
 

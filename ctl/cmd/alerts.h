@@ -17,7 +17,9 @@
 #define MEND(format) MEND_BEGIN format MEND_END
 
 // Adds an alarm. kind, name: its object ("interface", "eth0"); name NULL: there is one of the kind.
-// The format of an alarm is the same while its numbers change.
+// Two alarms of one object are the same alarm if they have the same format, whatever changes in the
+// text; with a format of only "%s", if they have the same text but for counts and times
+// (hook_alarm_key). So each object has a name of its own.
 typedef __attribute__((format(printf, 4, 5))) void alarm_adder(void *ctx, const char *kind,
 							       const char *name, const char *fmt,
 							       ...);
@@ -26,7 +28,7 @@ struct alert {
 	char *text;       // with the command
 	char *about;      // "interface eth0"
 	char *mend;       // a command that a shell reads as it is; NULL: none
-	sum_text key;     // of object and format
+	sum_text key;     // made from the object and from what is the same
 	uint64_t since_s; // wall clock
 };
 struct alerts {
@@ -36,7 +38,10 @@ struct alerts {
 void alerts_free(struct alerts *a);
 #define CLEANUP_ALERTS CLEANUP(alerts_free)
 
-void alerts_add(struct alerts *a, const char *kind, const char *name, const char *fmt, va_list ap);
+// same: two alarms of one object are the same alarm if this is equal; NULL: as above.
+__attribute__((format(printf, 5, 0))) void alerts_add(struct alerts *a, const char *kind,
+						      const char *name, const char *same,
+						      const char *fmt, va_list ap);
 // Finds since when each is reported in /run/weir/NAME/alarms, and writes this file if they have
 // changed.
 void alerts_date(struct alerts *a, const char *instance, uint64_t now_s);

@@ -78,13 +78,25 @@ void rules_quick_show(struct out *o, const char *instance, const struct generati
 			 num_plural(q.n, "rule", "rules"));
 }
 
+static void alarm_overdue(const struct quick_rule *rule, uint64_t now_s, alarm_adder *add,
+			  void *ctx)
+{
+	CLEANUP_FREE char *id = mem_printf("%llu", (unsigned long long)rule->id);
+	num_text late;
+
+	add(ctx, "rule", id,
+	    "%s should have ended %s ago (" MEND(
+		    "weir rule delete %llu") "; weir run ends rules in time)",
+	    rule->label, num_format_duration_ms((now_s - rule->until_s) * 1000, late),
+	    (unsigned long long)rule->id);
+}
+
 void rules_quick_alarms(const char *instance, const struct generation_about *about, bool trial,
 			alarm_adder *add, void *ctx)
 {
 	CLEANUP_QUICK struct quick_rules q = {0};
 	uint64_t now_s = time_s(CLOCK_REALTIME);
 	struct err why = {0};
-	num_text late;
 
 	if (!about->quick && !quick_read(instance, &q, NULL) && q.n) {
 		add(ctx, QUICK, NULL,
@@ -97,10 +109,5 @@ void rules_quick_alarms(const char *instance, const struct generation_about *abo
 		    why.hint);
 	vec_each (&q, rule)
 		if (!trial && rule->until_s && rule->until_s + OVERDUE_S <= now_s)
-			add(ctx, QUICK, NULL,
-			    "%s should have ended %s ago (" MEND(
-				    "weir rule delete %llu") "; weir run ends rules in time)",
-			    rule->label,
-			    num_format_duration_ms((now_s - rule->until_s) * 1000, late),
-			    (unsigned long long)rule->id);
+			alarm_overdue(rule, now_s, add, ctx);
 }

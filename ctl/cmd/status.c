@@ -67,7 +67,18 @@ __attribute__((format(printf, 4, 5))) static void alarm_add(void *status, const 
 	va_list ap;
 
 	va_start(ap, fmt);
-	alerts_add(&s->alerts, kind, name, fmt, ap);
+	alerts_add(&s->alerts, kind, name, NULL, fmt, ap);
+	va_end(ap);
+}
+
+__attribute__((format(printf, 5, 6))) static void alarm_add_same(struct status *s, const char *kind,
+								 const char *name, const char *same,
+								 const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	alerts_add(&s->alerts, kind, name, same, fmt, ap);
 	va_end(ap);
 }
 
@@ -292,14 +303,14 @@ static void alarm_class(struct status *s, uint32_t number, const struct device *
 	else
 		text_add(&t, "an unnamed interface ");
 	if (is_missed(s, class))
-		text_addf(&t,
-			  "(change the name to '%s' in %s and run weir apply, or restore the old "
+		alarm_add(s, IFACE, d->iface.name,
+			  "%s(change the name to '%s' in %s and run weir apply, or restore the old "
 			  "name)",
-			  d->iface.name, s->about->path);
+			  text_get(&t), d->iface.name, s->about->path);
 	else
-		text_addf(&t, "(" MEND("weir apply %s") " or weir attach %s uses the new name)",
-			  s->about->path, d->iface.name);
-	alarm_add(s, IFACE, d->iface.name, "%s", text_get(&t));
+		alarm_add(s, IFACE, d->iface.name,
+			  "%s(" MEND("weir apply %s") " or weir attach %s uses the new name)",
+			  text_get(&t), s->about->path, d->iface.name);
 }
 
 // A device that moves to a network namespace where its index is in use gets another index. The
@@ -407,8 +418,8 @@ static void alarm_agent(struct status *s)
 
 	agent_problems_find(s->ctx->instance, &s->agent, &s->names, &s->pool, &problems);
 	vec_each (&problems, one)
-		alarm_add(s, "agent", NULL, one->mend[0] ? "%s (" MEND("%s") ")" : "%s", one->text,
-			  one->mend);
+		alarm_add_same(s, one->list ? "list" : "agent", one->list, one->same,
+			       one->mend[0] ? "%s (" MEND("%s") ")" : "%s", one->text, one->mend);
 }
 
 static void alarm_state(struct status *s)

@@ -14,6 +14,7 @@
 #include "ctl/control/overrides.h"
 
 #define SERVICE "service" // the objects of alarms
+#define BACKEND "backend"
 #define IFACE   "interface"
 
 #define LATE_S 2 // after the end of a wait, before it is an alarm
@@ -178,21 +179,30 @@ static bool counts(const struct services_view *v, const struct lb_member *m)
 	return service_state(m, kept) == BACKEND_UP;
 }
 
+// "web/10.0.0.11".
+static char *about_backend(const struct services_view *v, const struct lb_member *m)
+{
+	addr_text name;
+
+	return mem_printf("%s/%s", v->service->name, pool_name(m, name));
+}
+
 static void alarm_backend(const struct services_view *v, const struct lb_member *m,
 			  alarm_adder *alarm, void *status)
 {
 	const struct backend *backend = lb_maps_backend(v->pool->live, m->id);
+	CLEANUP_FREE char *about = about_backend(v, m);
 	addr_text name;
 
 	if (m->gone || !backend || backend->here)
 		return;
 	if (!backend->ifindex && !counts(v, m)) // else alarm_paths has the reason
-		alarm(status, SERVICE, v->service->name,
+		alarm(status, BACKEND, about,
 		      "service '%s': the next hop of %s is unknown (" MEND(
 			      "weir service --refresh") " shows the reason)",
 		      v->service->name, pool_name(m, name));
 	else if (egress_cannot_send(v->pool, backend))
-		alarm(status, SERVICE, v->service->name,
+		alarm(status, BACKEND, about,
 		      "service '%s': the device to %s loses frames (" MEND(
 			      "weir service --refresh") " shows "
 							"the reason)",
@@ -206,6 +216,7 @@ static void alarm_silent(struct services_view *v, const struct lb_member *m, ala
 	uint64_t now_ms = v->pool->clock.wall_ms;
 	struct service_counter c;
 	const struct look *look;
+	CLEANUP_FREE char *about = about_backend(v, m);
 	CLEANUP_TEXT struct text since = {0};
 	num_text opened, n;
 	addr_text name;
@@ -221,7 +232,7 @@ static void alarm_silent(struct services_view *v, const struct lb_member *m, ala
 		text_add(&since, " since ");
 		show_time(&since, look->since_ms / 1000, now_ms / 1000);
 	}
-	alarm(status, SERVICE, v->service->name,
+	alarm(status, BACKEND, about,
 	      "service '%s': %s of %s packets for %s%s opened connections, as if it did not answer",
 	      v->service->name, num_format_grouped(look->judged.opened, opened),
 	      num_format_grouped(look->judged.packets, n), pool_name(m, name), text_get(&since));
