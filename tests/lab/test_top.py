@@ -156,6 +156,24 @@ def test_no_rate_of_what_was_counted_before(pair, weir, tmp_path):
     assert {row["rule"] for one in documents[:-1] for row in one["rules"]} <= {"a", "b"}
 
 
+def test_rules_of_a_generation_whose_number_is_used_again(weir, tmp_path):
+    """The end of a trial removes a generation, and the next apply has its number: all between two readings."""
+    path = tmp_path / "near.weir"
+
+    def apply(name, *options):
+        path.write_text(f'interface near0\n"{name}" drop from 198.51.100.7\n')
+        weir("apply", path, *options)
+
+    apply("a")
+    apply("b", "--confirm=1m")
+    process = weir.start("-j", "top", "--all", "--every", "5s", "-c", "1")
+    time.sleep(1)
+    weir("rollback")
+    apply("c")
+    document = documents_of(process)[0]
+    assert [row["rule"] for row in document["rules"]] == ["c"]
+
+
 def test_patience_is_as_long_for_rare_readings(on):
     """A reading that meets a detach waits for the attach, although the last one was as long ago as the patience."""
     process = on.start("-j", "top", "--every", "4s", "-c", "1")
