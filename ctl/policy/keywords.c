@@ -16,12 +16,12 @@ static const char *const statements[] = {STATEMENTS(STATEMENT) "always",
 
 // Words that are not in another table.
 static const char *const others[] = {
-	"add",    "and",  "any",     "asn",     "backend",  "backup", "body",   "burst", "ca",
-	"check",  "code", "country", "dynamic", "every",    "expire", "fall",   "file",  "for",
-	"hash",   "here", "host",    "idle",    "insecure", "keep",   "lax",    "log",   "lost",
-	"mask",   "max",  "min",     "mode",    "not",      "of",     "path",   "per",   "pins",
-	"port",   "ramp", "ring",    "rise",    "optional", "self",   "sni",    "snap",  "udp",
-	"sha256", "url",  "via",     "timeout", "under",    "vip",    "weight", "wide",
+	"add",  "any",     "asn",     "backend",  "backup", "body",   "burst", "ca",   "check",
+	"code", "country", "dynamic", "every",    "expire", "fall",   "file",  "for",  "hash",
+	"here", "host",    "idle",    "insecure", "keep",   "lax",    "log",   "lost", "mask",
+	"max",  "min",     "mode",    "not",      "of",     "path",   "per",   "pins", "port",
+	"ramp", "ring",    "rise",    "optional", "self",   "sni",    "snap",  "udp",  "sha256",
+	"url",  "via",     "timeout", "under",    "vip",    "weight", "wide",
 };
 
 static const struct choice *const choices[] = {
