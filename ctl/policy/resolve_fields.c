@@ -14,14 +14,32 @@
 
 #define SERVICES_BYTES (4u << 20)
 
-static bool has_names(struct resolver *r, const struct ast_list *list)
+static bool has_names(struct resolver *r, const struct ast_list *list, bool in_set);
+
+static bool set_has_names(struct resolver *r, const char *name)
+{
+	const struct ast *ast = r->expander.ast;
+	uint32_t number = index_find(&ast->set_index, name);
+
+	return number != INDEX_NONE && ast->sets.at[number].ports &&
+	       has_names(r, &ast->sets.at[number].elements, true);
+}
+
+// in_set: a set contains no other.
+static bool has_names(struct resolver *r, const struct ast_list *list, bool in_set)
 {
 	struct leaves leaves = {0};
 	bool found = false;
 
 	expand(&r->expander, list, POLICY_PORT_ITEMS, NULL, &leaves);
-	vec_each (&leaves.all, leaf)
-		found = found || leaf->item->word[0] < '0' || leaf->item->word[0] > '9';
+	vec_each (&leaves.all, leaf) {
+		const char *word = leaf->item->word;
+
+		if (leaf->item->kind == AST_WORD)
+			found = found || word[0] < '0' || word[0] > '9';
+		else if (leaf->item->kind == AST_SET && !in_set)
+			found = found || set_has_names(r, word);
+	}
 	leaves_free(&leaves);
 	return found;
 }
@@ -57,7 +75,7 @@ int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_a
 	struct ranges ranges = {0};
 	int code;
 
-	if (has_names(r, list))
+	if (has_names(r, list, false))
 		read_services(r, list->at);
 	if (r->services_failed)
 		return -EINVAL;
@@ -80,7 +98,7 @@ void resolve_port_set(struct resolver *r, uint32_t number)
 		diag_error(r->diag, set->at, NULL, "set of ports '@%s' is empty", set->name);
 		set->broken = true;
 	}
-	if (!set->broken && has_names(r, &set->elements))
+	if (!set->broken && has_names(r, &set->elements, true))
 		read_services(r, set->elements.at);
 	set->broken = set->broken || r->services_failed ||
 		      eval_elements(&v, &domain_port, set, &ranges) < 0;
