@@ -123,6 +123,8 @@ static int compare(const void *a, const void *b)
 {
 	const struct reading *x = a, *y = b;
 
+	if ((x->item->kind == AST_SET) != (y->item->kind == AST_SET))
+		return x->item->kind == AST_SET ? 1 : -1; // those of sets are last
 	if (x->range.first != y->range.first)
 		return (int)x->range.first - y->range.first;
 	if (x->range.last != y->range.last)
@@ -134,12 +136,10 @@ static void find_contradiction(struct eval *e)
 {
 	if (e->readings.n)
 		qsort(e->readings.at, e->readings.n, sizeof(*e->readings.at), compare);
-	for (size_t i = 1; i < e->readings.n; i++) {
+	for (size_t i = 1; i < e->readings.n && e->readings.at[i].item->kind != AST_SET; i++) {
 		if (!compare(&e->readings.at[i - 1], &e->readings.at[i]) ||
 		    memcmp(&e->readings.at[i - 1].range, &e->readings.at[i].range,
 			   sizeof(struct range16)) != 0 ||
-		    e->readings.at[i - 1].item->kind == AST_SET ||
-		    e->readings.at[i].item->kind == AST_SET ||
 		    strchr(e->readings.at[i - 1].item->word, '*') ||
 		    strchr(e->readings.at[i].item->word, '*'))
 			continue; // one interface of a pattern is not the pattern

@@ -112,11 +112,17 @@ static bool parse_field(struct parser *p, struct ast_rule *rule, size_t which)
 	}
 }
 
+static clause_fn *find_clause(const struct token *t);
+
 // "not" before a word; lists have it after their keyword.
 static bool parse_not(struct parser *p, struct ast_rule *rule, const struct token *t)
 {
 	size_t field = parse_is(p, TOKEN_WORD) ? field_find(p->at->text) : AST_RULE_FIELDS;
 
+	if (field == AST_RULE_FIELDS && !parse_at_end(p) &&
+	    !(parse_is(p, TOKEN_WORD) && find_clause(p->at)))
+		return parse_fail(p, t->at, "items of a list are separated by ','",
+				  "expected a field, a condition or a modifier, found 'not'");
 	if (field == AST_RULE_FIELDS || fields[field].form != FORM_EITHER)
 		return parse_fail(p, t->at,
 				  "write not established, or FIELD not VALUE: proto not tcp",
