@@ -18,6 +18,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/time.h"
 #include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
@@ -124,14 +125,15 @@ static void write_request(const char *path, const struct quick_rule *rule,
 void quick_wait_begin(struct quick_wait *w, const char *instance, const struct quick_rule *rule,
 		      const struct quick_place *place)
 {
+	CLEANUP_FREE char *run = mem_printf("%s/%s", WEIR_RUN_FOLDER, instance);
 	CLEANUP_FREE char *path = NULL;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	w->folder = mem_printf("%s/%s/adding", WEIR_RUN_FOLDER, instance);
+	w->folder = mem_printf("%s/adding", run);
 	w->token = mem_printf("%012lld.%09ld-%d", (long long)now.tv_sec, now.tv_nsec, getpid());
 	path = path_of(w, w->token, "");
-	if (file_mkdirs(w->folder, 0700, NULL))
+	if (file_mkdirs(run, 0755, NULL) || file_mkdirs(w->folder, 0700, NULL))
 		return;
 	write_request(path, rule, place);
 	w->lock = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -252,6 +254,11 @@ static bool is_active(const struct quick_rules *q, const char *token)
 	return false;
 }
 
+static bool has_ended(const struct quick_rule *rule)
+{
+	return rule->until_s && rule->until_s <= time_s(CLOCK_REALTIME);
+}
+
 static void join_one(struct quick_wait *w, const char *token, struct quick_rules *q)
 {
 	CLEANUP_FREE char *path = path_of(w, token, "");
@@ -260,7 +267,7 @@ static void join_one(struct quick_wait *w, const char *token, struct quick_rules
 
 	if (other->excluded || is_active(q, token) || !is_alive(w, token) || is_marked(w, token))
 		return;
-	if (state_read(path, &request_kind, &r, NULL) || !r.rule.text)
+	if (state_read(path, &request_kind, &r, NULL) || !r.rule.text || has_ended(&r.rule))
 		return;
 	free(r.rule.token);
 	r.rule.token = mem_strdup(token);
@@ -353,6 +360,8 @@ int quick_wait_take(struct quick_wait *w, quick_wait_print *print, void *ctx, st
 
 void quick_wait_done(const struct quick_wait *w)
 {
+	if (w && w->token)
+		remove_file(w, w->token, ""); // else it would be added again after it is deleted
 	for (size_t n = 0; w && n < w->others.n; n++) {
 		const struct quick_other *other = &w->others.at[n];
 		CLEANUP_FREE char *path = path_of(w, other->token, ADDED);

@@ -60,7 +60,8 @@ int quick_wait_check(struct quick_wait *w, struct err *err);
 // has given up at this moment.
 typedef void quick_wait_print(void *ctx, uint64_t id, struct json_writer *file);
 int quick_wait_take(struct quick_wait *w, quick_wait_print *print, void *ctx, struct err *err);
-// After the switch, under the lock; w may be NULL.
+// After the switch, under the lock: no other command adds the own rule any more, and the others
+// learn the ids of their rules. w may be NULL.
 void quick_wait_done(const struct quick_wait *w);
 void quick_wait_say(struct json_writer *file, bool notice, const char *text);
 // An attempt with others has failed because of the rule `culprit` (0: unknown); decides which rules

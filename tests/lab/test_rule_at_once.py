@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Quick rules change while other commands and packets arrive, and in how much time."""
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import threading
@@ -11,7 +14,7 @@ import time
 
 import pytest
 
-from labnet import socket_in
+from labnet import socket_in, until
 from policylab import Policies, hits, login, udp
 from rulelab import POLICY, SOURCE, ids, listed, passes
 from statefile import read_rows, write_rows
@@ -100,6 +103,52 @@ def test_adders_that_are_killed_add_nothing_later(on, policy, tmp_path):
         (folder / name).touch()
     done, _ = added_at_once(on, tmp_path / "gate", [f"drop proto udp to any port {port}" for port in range(201, 207)])
     assert {status for status, _ in done} == {0} and len(ids(on)) == 6 and passes(on, 9) and passes(on, 101)
+
+
+@contextlib.contextmanager
+def waiting(on, text, until_s=0):
+    """The file of a command that waits to add a rule, and lives."""
+    folder = pathlib.Path("/run/weir", on.name, "adding")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"000000000001.000000001-{os.getpid()}"
+    write_rows(path, "add", [{"first": False, "before": 0, "rule": text, "by": "x", "note": "", "since_s": 1, "until_s": until_s}])
+    with path.open(encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield path
+    path.unlink(missing_ok=True)
+
+
+def test_a_rule_that_has_ended_is_not_added(on):
+    for until_s, added in (1, [1]), (0, [1, 2, 3]):
+        with waiting(on, "drop proto udp to any port 10", until_s):
+            on("rule", "add", f"drop proto udp to any port {20 + until_s}")
+        assert sorted(ids(on)) == added
+
+
+def test_a_rule_that_is_deleted_is_not_added_again(on):
+    """Its command has switched, and is still reporting."""
+    on("block", SOURCE)
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write_end, b"x" * 4096)
+    os.set_blocking(write_end, True)
+    with subprocess.Popen(on.argv("rule", "add", f"pass from {SOURCE}"), stdout=subprocess.DEVNULL, stderr=write_end) as adder:
+        try:
+            until(lambda: ids(on) == [1], what="the rule")
+            on("rule", "delete", "1")
+            on("rule", "add", "drop proto udp to any port 10")
+            assert adder.poll() is None and ids(on) == [2]
+        finally:
+            os.close(read_end)
+
+
+def test_the_folder_of_the_instance_is_open_to_all(on):
+    folder = pathlib.Path("/run/weir", on.name)
+    shutil.rmtree(folder)
+    on("rule", "add", "drop proto udp to any port 10")
+    assert [path.stat().st_mode & 0o777 for path in (folder, folder / "adding")] == [0o755, 0o700]
 
 
 def test_a_command_that_keeps_the_lock_is_not_waited_for_again(on):
