@@ -29,6 +29,7 @@ struct rule_change {
 	struct quick_rule rule; // to add
 	struct quick_place place;
 	struct quick_wait wait;
+	bool asked;    // whether others may add the rule
 	bool by_other; // another command has added the rule
 	size_t deleted;
 };
@@ -53,11 +54,22 @@ static int change_saved(struct rule_change *change, struct err *err)
 	return quick_edit_saved(&options, change->edit, change, err);
 }
 
-// A rule that others may add: one that no --force and no unknown login keeps from being refused.
+// Does each command that adds the rule examine whether it would cut off this login?
+static bool is_guarded(const struct session *s)
+{
+	enum session_place place = session_placed(s);
+
+	return place == SESSION_NONE || (place == SESSION_KNOWN && session_is_found(s));
+}
+
+// A rule that others may add: without --force, and only if they would refuse what this command
+// refuses.
 static void wait_with_others(struct rule_change *change, const struct apply_options *o)
 {
-	if (!change->rule.fresh || change->wait.token || o->force || o->dry_run ||
-	    session_placed(o->session) == SESSION_UNKNOWN)
+	if (!change->rule.fresh || change->asked || o->force || o->dry_run)
+		return;
+	change->asked = true;
+	if (!is_guarded(o->session))
 		return;
 	quick_wait_begin(&change->wait, o->instance, &change->rule, &change->place);
 	change->rule.token = mem_strdup(change->wait.token);

@@ -518,6 +518,21 @@ int session_logins(struct session **ret, size_t *ret_n, struct err *err)
 	return error ? err_system(err, error, "cannot find the peers of the logins over ssh") : 0;
 }
 
+bool session_is_found(const struct session *s)
+{
+	CLEANUP_FREE struct session *logins = NULL;
+	size_t n = 0;
+
+	if (session_logins(&logins, &n, NULL))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!addr_compare(&logins[i].peer, &s->peer) &&
+		    !addr_compare(&logins[i].local, &s->local) &&
+		    logins[i].peer_port == s->peer_port && logins[i].local_port == s->local_port)
+			return true;
+	return false;
+}
+
 // The uid of the login, which survives sudo and su.
 static uid_t login_uid(void)
 {

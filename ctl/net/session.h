@@ -42,6 +42,10 @@ void session_describe(const struct session *s, char *buf, size_t size);
 // -errno with err set if a login cannot be examined: *ret then has the others.
 int session_logins(struct session **ret, size_t *ret_n, struct err *err);
 
+// Is it among the logins that session_logins() finds? Without a login, and where none can be
+// examined: false.
+bool session_is_found(const struct session *s);
+
 enum session_place {
 	SESSION_NONE,    // at the console, or through another network namespace
 	SESSION_KNOWN,   // its connection was found

@@ -123,7 +123,7 @@ def in_force(weir):
 
 LOGIN = """
 import ctypes, os, socket, subprocess, sys
-ctypes.CDLL(None).prctl(15, b"sshd", 0, 0, 0)
+ctypes.CDLL(None).prctl(15, sys.argv.pop(1).encode(), 0, 0, 0)
 address = sys.argv[1]
 family = socket.AF_INET6 if ":" in address else socket.AF_INET
 server = socket.create_server((address, 2222), family=family)
@@ -137,17 +137,18 @@ sys.exit(subprocess.run(sys.argv[2:], check=False).returncode)
 def runs_another(sshd):
     """Has it started its command? Before, it is a client that has not logged in."""
     children = pathlib.Path(f"/proc/{sshd.pid}/task/{sshd.pid}/children")
+    comm = pathlib.Path(f"/proc/{sshd.pid}/comm").read_text()
     with contextlib.suppress(OSError):
-        return any(pathlib.Path(f"/proc/{pid}/comm").read_text() != "sshd\n" for pid in children.read_text().split())
+        return any(pathlib.Path(f"/proc/{pid}/comm").read_text() != comm for pid in children.read_text().split())
     return False
 
 
 @contextlib.contextmanager
-def login(pair, peer, argv=("sleep", "300"), near=None):
-    """An 'sshd' on near with a connection from this peer, and a command as its child."""
+def login(pair, peer, argv=("sleep", "300"), near=None, name="sshd"):
+    """An 'sshd' (or another daemon) on near with a connection from this peer, and a command as its child."""
     near = near or (Pair.near6 if ":" in peer else Pair.near4)
     family = socket.AF_INET6 if ":" in peer else socket.AF_INET
-    argv = [*pair.enter(pair.near_netns, False), sys.executable, "-c", LOGIN, near, *argv]
+    argv = [*pair.enter(pair.near_netns, False), sys.executable, "-c", LOGIN, name, near, *argv]
     with subprocess.Popen(
         [str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as sshd, socket_in(pair.far_netns, family, socket.SOCK_STREAM) as client:

@@ -151,6 +151,15 @@ def test_the_folder_of_the_instance_is_open_to_all(on):
     assert [path.stat().st_mode & 0o777 for path in (folder, folder / "adding")] == [0o755, 0o700]
 
 
+@pytest.mark.parametrize("name, waits", [("sshd", True), ("other", False)])
+def test_a_login_that_others_would_not_find_is_not_left_to_them(on, pair, name, waits):
+    """Other commands do not ask about the login over a daemon that is not sshd, so they cannot refuse the rule."""
+    folder = pathlib.Path("/run/weir", on.name, "adding")
+    with on.locked(), login(pair, pair.far4, on.argv("rule", "add", f"drop from {pair.far4}"), name=name) as daemon:
+        time.sleep(0.7)
+        assert daemon.poll() is None and bool(folder.exists() and list(folder.iterdir())) == waits
+
+
 def test_a_command_that_keeps_the_lock_is_not_waited_for_again(on):
     with on.locked():
         done = on("rule", "add", "drop proto udp to any port 9", check=False, timeout=25)
