@@ -75,18 +75,18 @@ static void wait_with_others(struct rule_change *change, const struct apply_opti
 	change->rule.token = mem_strdup(change->wait.token);
 }
 
-// Is another attempt needed? Another command was first, or has taken the rule; or the rules of
-// others may be at fault.
-static bool tries_again(struct rule_change *change, const struct apply_options *o, int code,
-			uint64_t culprit)
+// An attempt has failed. Is another one needed? Another command was first, or has taken the rule;
+// or the rules of others may be at fault.
+static bool tries_again(struct rule_change *change, const struct apply_result *result, unsigned n,
+			int code)
 {
-	if (quick_is_other_command(code))
+	if (n < TRIES && quick_is_other_command(code))
 		return true;
-	if (code && code != -EAGAIN && quick_wait_has_others(&change->wait)) {
-		quick_wait_failed(&change->wait, culprit);
+	if (n < TRIES && code != -EAGAIN && quick_wait_has_others(&change->wait)) {
+		quick_wait_failed(&change->wait, result->culprit);
 		return true;
 	}
-	return code && !quick_wait_withdraw(&change->wait);
+	return !quick_wait_withdraw(&change->wait);
 }
 
 static void hear(void *of, bool notice, const char *text)
@@ -125,6 +125,15 @@ static void report_findings(struct rule_change *change, struct candidate *c,
 	out_end(ctx->out);
 }
 
+static void prefix_switched(const struct rule_change *change, struct err *err)
+{
+	if (change->rule.fresh)
+		err_prefix(err, "added %s, but a later step failed", change->rule.label);
+	else
+		err_prefix(err, "deleted %zu quick %s, but a later step failed", change->deleted,
+			   num_plural(change->deleted, "rule", "rules"));
+}
+
 // Once more when another command was first.
 static int change_rules(struct rule_change *change, struct err *err)
 {
@@ -155,11 +164,13 @@ static int change_rules(struct rule_change *change, struct err *err)
 		wait_with_others(change, &options);
 		quick_wait_turn(&change->wait);
 		code = quick_apply(c, &options, change->edit, change, &result, err);
-		if (n < TRIES && tries_again(change, &options, code, result.culprit)) {
+		if (code && !result.switched && tries_again(change, &result, n, code)) {
 			err_clear(err);
 			continue;
 		}
 		report_findings(change, c, &result);
+		if (code && result.switched)
+			prefix_switched(change, err);
 		return code;
 	}
 }

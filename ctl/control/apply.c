@@ -187,7 +187,8 @@ static int enter_and_switch(const struct instance *i, struct candidate *c, const
 
 // Activates the generation. A failure before the switch takes back what was written.
 static int put_in_force(const struct instance *i, struct candidate *c, const struct revision *r,
-			uint64_t trial_ms, uint32_t number, struct err *err)
+			uint64_t trial_ms, uint32_t number, struct apply_result *ret,
+			struct err *err)
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	int code;
@@ -206,6 +207,7 @@ static int put_in_force(const struct instance *i, struct candidate *c, const str
 		quick_settle(i, NULL);
 		return code;
 	}
+	ret->switched = true;
 	return lb_apply_after(&c->lb, i, number, err);
 }
 
@@ -243,7 +245,8 @@ static int switch_over(struct bringup *b, struct candidate *c, const struct appl
 		return code;
 	if (!revision->id[0] && (code = stage_record(b->instance, c, o, revision, err)))
 		return code;
-	if ((code = put_in_force(b->instance, c, revision, o->trial_ms, ret->generation, err)))
+	code = put_in_force(b->instance, c, revision, o->trial_ms, ret->generation, ret, err);
+	if (code)
 		return code;
 	if ((code = accept_revision(o, c, revision, err)))
 		return code;
@@ -578,10 +581,13 @@ static int switch_same(struct bringup *b, struct candidate *c, const struct appl
 		return code;
 	if ((code = quick_share(c, o, ret, err)))
 		return code;
-	if ((code = put_in_force(b->instance, c, same, 0, number, err)))
+	code = put_in_force(b->instance, c, same, 0, number, ret, err);
+	if (ret->switched) {
+		quick_wait_done(o->wait);
+		ret->generation = number;
+	}
+	if (code)
 		return code;
-	quick_wait_done(o->wait);
-	ret->generation = number;
 	if (!o->quick && (code = revisions_save_names(o->instance, same, &c->environment, err))) {
 		err_prefix(err, "the policy has the new addresses, but its record does not");
 		return code;

@@ -48,6 +48,7 @@ struct apply_result {
 	size_t nexthops; // next hops of backends that have changed, where nothing was switched
 	char revision[REVISION_ID]; // of the active policy
 	uint32_t generation;
+	bool switched;                    // an error is about what follows the switch
 	size_t rules, services, expects;  // of the policy
 	size_t quick;                     // quick rules in front of it
 	size_t ended;                     // quick rules whose time had come

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -14,7 +15,7 @@ import time
 
 import pytest
 
-from labnet import socket_in, until
+from labnet import run, socket_in, until
 from policylab import Policies, hits, login, udp
 from rulelab import POLICY, SOURCE, ids, listed, passes
 from statefile import read_rows, write_rows
@@ -142,6 +143,25 @@ def test_a_rule_that_is_deleted_is_not_added_again(on):
             assert adder.poll() is None and ids(on) == [2]
         finally:
             os.close(read_end)
+
+
+def test_an_error_after_the_switch_is_reported(on, policy, tmp_path):
+    """Also if the rule of another command was added with it, since that is no reason for another attempt."""
+    policy(POLICY)
+    log, add = tmp_path / "calls", on.argv("rule", "add", "drop proto udp to any port 10")
+    run(["strace", "-f", "-qq", "-e", "trace=bpf", "-e", "signal=none", "-o", log, *add])
+    calls = log.read_text().splitlines()
+    last = max(n for n, line in enumerate(calls, 1) if "BPF_MAP_UPDATE_ELEM" in line)  # marks the switch as complete
+    for nth in range(last - 1, last + 8):
+        on("rule", "delete", "--all")
+        with waiting(on, "drop proto udp to any port 11"):
+            done = run(["strace", "-f", "-qq", "-e", "trace=bpf", "-e", "signal=none", "-o", log,
+                        "-e", f"inject=bpf:error=ENOMEM:when={nth}", *add], check=False)
+        if "later" in done.stderr:
+            break
+    assert done.returncode == 2 and re.search("added quick [0-9]+, but a later step failed: ", done.stderr), done.stderr
+    print(f"call {nth} of {len(calls)} failed")
+    assert sorted(rule["rule"][-2:] for rule in listed(on)) == ["10", "11"] and not passes(on, 10)
 
 
 def test_the_folder_of_the_instance_is_open_to_all(on):
