@@ -46,7 +46,7 @@ static const char *find_key(const char *const *keys, const char *key)
 {
 	size_t len = strlen(key);
 
-	for (; *keys; keys++)
+	for (; *keys && !strchr(key, '='); keys++) // a key of the table with '=' has a value
 		if (!strncmp(*keys, key, len) && (!(*keys)[len] || !strcmp(*keys + len, "=")))
 			return *keys;
 	return NULL;

@@ -118,6 +118,7 @@ BAD_RULES = [
     ("POST", "", {"rule": NINE, "text": NINE}, 400, "/v1/rules has no 'text'"),
     ("POST", "", {"rule": NINE, "id": 7}, 400, "/v1/rules has no 'id'"),
     ("POST", "", {"rule": NINE, "all": True}, 400, "/v1/rules has no 'all'"),
+    ("POST", "", {"rule": NINE, "note=": "x"}, 400, "/v1/rules has no 'note='"),
     ("POST", "", {"rule": NINE, "for": [1]}, 400, "must be a string, a number"),
     ("POST", "", {"rule": NINE, "for": "soon"}, 400, "soon"),
     ("POST", "", {"rule": NINE, "for": True}, 400, "'for' of /v1/rules must be a string or a number"),
