@@ -11,6 +11,7 @@ import pytest
 
 from labnet import ROOT, WEIR, run
 from policylab import Policies, tcp
+from statefile import read_rows
 
 ATTACKER4, ATTACKER6, OTHER4 = "203.0.113.10", "2001:db8:113::10", "203.0.113.20"
 JAIL = """\
@@ -258,10 +259,10 @@ def banned(on):
 
 
 def rules(on):
-    return [(rule["name"], rule["origin"], rule["rule"]) for rule in on.json("rule", "list")["rules"]]
+    return [(rule["origin"], rule["rule"]) for rule in on.json("rule", "list")["rules"]]
 
 
-SSH_RULE = ("fail2ban-door", "fail2ban-door", "drop proto tcp from @ban-door to any port ssh")
+SSH_RULE = ("fail2ban-door", "drop proto tcp from @ban-door to any port ssh")
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
@@ -284,6 +285,8 @@ def test_a_jail_with_a_port(pair, on, ported, end):
     ported.start()
     until(lambda: banned(on) == [ATTACKER6] and ported.said().count(" Ban ") == 1)
     assert rules(on) == [SSH_RULE] and reaches(pair, ATTACKER6, 22, 80) == [False, True]
+    if end == "kill":  # the list of the last change, and the list before it: the new rule precedes the end of the old one
+        assert [row["id"] for row in read_rows(on.state / "rules", "rule") if "id" in row] == [2, 1, 2]
     ported.stop()
     assert rules(on) == [] and reaches(pair, ATTACKER6, 22) == [True]
     ported.check_log()
@@ -291,7 +294,7 @@ def test_a_jail_with_a_port(pair, on, ported, end):
 
 @pytest.mark.parametrize("ported", ["http,https,6000:6010"], indirect=True)
 def test_a_jail_with_several_ports(pair, on, ported):
-    until(lambda: [rule for _, _, rule in rules(on)] == ["drop proto tcp from @ban-door to any port http, https, 6000-6010"])
+    until(lambda: [rule for _, rule in rules(on)] == ["drop proto tcp from @ban-door to any port http, https, 6000-6010"])
     ported.client("set", "door", "bantime", "-1")
     ported.failures("door", ATTACKER4)
     until(lambda: banned(on) == [ATTACKER4])
