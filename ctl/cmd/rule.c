@@ -99,6 +99,16 @@ static void hear(void *of, bool notice, const char *text)
 		vec_push(&result->warnings, mem_strdup(text));
 }
 
+static bool is_about_other(const struct rule_change *change, const struct candidate *c,
+			   const char *text)
+{
+	vec_each (&c->quick, rule)
+		if (strcmp(rule->label, change->rule.label) != 0 &&
+		    quick_is_about(rule->label, text))
+			return true;
+	return false;
+}
+
 static void report_findings(struct rule_change *change, struct candidate *c,
 			    struct apply_result *result)
 {
@@ -111,6 +121,8 @@ static void report_findings(struct rule_change *change, struct candidate *c,
 	policy_show_findings(ctx, c);
 	out_array(ctx->out, "warnings");
 	vec_each (&result->warnings, text) {
+		if (is_about_other(change, c, *text))
+			continue;
 		out_item_string(ctx->out, *text);
 		log_warning("%s", *text);
 	}

@@ -138,7 +138,8 @@ static void say(void *ctx, uint64_t id, struct json_writer *file)
 			s->label = rule->label;
 	diag_each(s->c->diag, say_finding, s);
 	vec_each (&s->result->warnings, text)
-		quick_wait_say(file, false, *text);
+		if (quick_is_about(s->label, *text)) // the others are for the command that switches
+			quick_wait_say(file, false, *text);
 	vec_each (&s->result->notices, text)
 		if (quick_is_about(s->label, *text))
 			quick_wait_say(file, true, *text);

@@ -34,7 +34,7 @@ void quick_note_tracking(const struct candidate *c, struct apply_result *ret);
 // Refuses, unless forced, a new rule that breaks an expect line; each is a warning.
 int quick_judge_expects(const struct candidate *c, const struct apply_options *o,
 			struct apply_result *ret, struct err *err);
-// Is a notice of the result about the rule with this label?
+// Is a warning or notice of the result about the rule with this label?
 bool quick_is_about(const char *label, const char *notice);
 // Right before the switch: takes the rules of others (quick_wait_take). 0 or -ESTALE with err set.
 int quick_share(const struct candidate *c, const struct apply_options *o,

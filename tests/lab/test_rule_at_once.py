@@ -145,6 +145,14 @@ def test_a_rule_that_is_deleted_is_not_added_again(on):
             os.close(read_end)
 
 
+def test_a_warning_about_all_rules_is_for_the_command_that_switches(on):
+    with waiting(on, "drop proto udp to any port 11") as path:
+        assert "shows VLAN tags only after" in on("rule", "add", "drop vlan 11").stderr and sorted(ids(on)) == [1, 2]
+        said, added = (path.with_name(path.name + kind) for kind in (".said", ".added"))
+        assert added.exists() and not said.exists()
+        added.unlink()
+
+
 def test_an_error_after_the_switch_is_reported(on, policy, tmp_path):
     """Also if the rule of another command was added with it, since that is no reason for another attempt."""
     policy(POLICY)
