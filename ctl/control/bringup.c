@@ -30,6 +30,7 @@
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/reach.h"
+#include "ctl/net/conntrack.h"
 #include "ctl/net/link.h"
 
 void restore_free(struct restore *r)
@@ -223,6 +224,18 @@ void bringup_close(struct bringup *b)
 	b->lock = -1;
 }
 
+// At boot, a table of nft can start it later; until then `not established` matches every packet of
+// TCP and UDP.
+static void warn_tracking(const struct candidate *c)
+{
+	const struct image_rule *rule = candidate_tracks(c);
+
+	if (rule && !conntrack_active())
+		log_warning("rule \"%s\" (%s) needs connection tracking, which is off in this "
+			    "network namespace",
+			    rule->identity, rule->place);
+}
+
 // Restores policy and overlay from the state folder. An accepted policy that cannot be restored
 // does not block a new one.
 static int restore_state(struct bringup *b, struct restore *r, const char *name, bool new_policy,
@@ -241,6 +254,8 @@ static int restore_state(struct bringup *b, struct restore *r, const char *name,
 		log_warning("%s", r->left_out.text);
 	if (b->revision[0])
 		b->cost = r->candidate->cost;
+	if (r->candidate && !new_policy)
+		warn_tracking(r->candidate);
 	if ((code = entries_restore(b->instance, &b->restored, &b->damaged, err)))
 		err_hint(err, "move '%s/%s/overlay' away to begin without it", WEIR_STATE_FOLDER,
 			 name);

@@ -145,8 +145,7 @@ static void find_redirects(const struct candidate *c, uint32_t *ret, size_t *ret
 	}
 }
 
-// The first rule that asks connection tracking; NULL if there is no such rule.
-static const struct image_rule *uses_conntrack(const struct candidate *c)
+const struct image_rule *candidate_tracks(const struct candidate *c)
 {
 	for (size_t r = 0; r < c->image->n_rules; r++)
 		if (c->image->rules[r].flags & RULE_TRACKING)
@@ -157,7 +156,7 @@ static const struct image_rule *uses_conntrack(const struct candidate *c)
 // A kernel without the look-up refuses the program: that is the rule's fault.
 static void blame_conntrack(struct candidate *c, struct err *err)
 {
-	const struct image_rule *rule = uses_conntrack(c);
+	const struct image_rule *rule = candidate_tracks(c);
 
 	if (!rule)
 		return;

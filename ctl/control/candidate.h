@@ -79,8 +79,10 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 // Is the rule of this number one that the command brings: with `quick`, where only quick rules
 // change, a new quick rule, else a rule of the policy?
 bool candidate_brings(const struct candidate *c, size_t rule, bool quick);
-// Refuses such a rule with `established` or `not established` if connection tracking is idle, with
-// the nft lines that start it.
+// The first rule that asks connection tracking; NULL if there is no such rule.
+const struct image_rule *candidate_tracks(const struct candidate *c);
+// Refuses a rule that the command brings, with `established` or `not established`, if connection
+// tracking is idle; names the nft lines that start it.
 int candidate_check_tracking(const struct candidate *c, bool quick, struct err *err);
 // The policy's interfaces, for the generation's own record.
 void candidate_about(const struct candidate *c, struct generation_about *ret);

@@ -323,6 +323,8 @@ def test_established_without_connection_tracking(on, policy):
     assert "nft add table" in on.fails(3, "rule", "add", "pass established")
     assert "nft add table" in on.fails(3, "rule", "add", "drop not established flags syn")
     on("rule", "add", "--force", "pass established")
+    on("detach", "near0")
+    assert 'rule "quick 1" (quick 1) needs connection tracking' in on("attach", "near0").stderr
     on("rule", "add", "drop proto udp to any port 9")
     assert "quick 1 with 'established' does not match: connection tracking is off" in policy(POLICY).stderr
     assert on("refresh", "--policy").returncode == 0
