@@ -332,15 +332,22 @@ static void check_agent(struct doctor *d)
 
 static void check_outgoing(struct doctor *d)
 {
-	size_t n;
+	struct outgoing_links links;
 
 	if (!d->instance || !outgoing_wanted(d->instance))
 		return;
-	n = outgoing_attached(d->instance);
-	if (n < OUTGOING_HOOKS)
+	links = outgoing_links(d->instance);
+	if (links.attached < OUTGOING_HOOKS)
 		find(d, PROBLEM, "outgoing", "repeat a weir block --out",
-		     "%zu of %d programs are attached: outgoing connections are not blocked", n,
-		     OUTGOING_HOOKS);
+		     "%zu of %d programs are attached: outgoing connections are not blocked",
+		     links.attached, OUTGOING_HOOKS);
+	else if (links.narrow)
+		find(d, PROBLEM, "outgoing", "repeat a weir block --out",
+		     "outgoing connections are blocked only for processes of a container");
+	else if (links.part)
+		find(d, FINE, "outgoing", "",
+		     "all programs for outgoing connections are attached, for processes of this "
+		     "container");
 	else
 		find(d, FINE, "outgoing", "", "all programs for outgoing connections are attached");
 }

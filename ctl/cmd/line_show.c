@@ -57,6 +57,10 @@ static void set_counts(struct out *o, const struct batch_line *line)
 	out_set_u64(o, "added", done->added);
 	out_set_u64(o, "extended", done->extended);
 	out_set_u64(o, "unchanged", done->unchanged);
+	if (done->replaced)
+		out_set_u64(o, "replaced", done->replaced);
+	if (done->beside)
+		out_set_u64(o, "beside", done->beside);
 	if (line->bad)
 		out_set_u64(o, "bad", line->bad);
 }
@@ -109,11 +113,20 @@ static void add_change(struct text *line, const struct entry_change *c)
 {
 	const struct records_change *change = &c->done;
 
-	if (!change->added && !change->extended && !change->removed)
+	if (!change->added && !change->extended && !change->removed && !change->replaced)
 		text_add(line, "; no change");
 	else if (change->removed && !c->intent.list[0])
 		text_addf(line, "; %zu former %s removed", change->removed,
 			  num_plural(change->removed, "address", "addresses"));
+	if (change->replaced)
+		text_addf(line, "; %zu %s with another error or for fewer namespaces replaced",
+			  change->replaced, num_plural(change->replaced, "entry", "entries"));
+	if (change->beside)
+		text_addf(line,
+			  "; %zu former %s saved, wider or longer, and %s: weir unblock --out "
+			  "removes all",
+			  change->beside, num_plural(change->beside, "entry is", "entries are"),
+			  num_plural(change->beside, "remains", "remain"));
 }
 
 static void add_groups(struct text *line, const struct entry_change *c, struct out *o)

@@ -432,13 +432,20 @@ static void alarm_state(struct status *s)
 
 static void alarm_outgoing(struct status *s)
 {
-	size_t n = outgoing_wanted(s->instance) ? outgoing_attached(s->instance) : OUTGOING_HOOKS;
+	struct outgoing_links links;
 
-	if (n < OUTGOING_HOOKS)
+	if (!outgoing_wanted(s->instance))
+		return;
+	links = outgoing_links(s->instance);
+	if (links.attached < OUTGOING_HOOKS)
 		alarm_add(s, "outgoing", NULL,
 			  "outgoing connections are not blocked: %zu of %d programs are attached "
 			  "to cgroup 2 (repeat a weir block --out)",
-			  n, OUTGOING_HOOKS);
+			  links.attached, OUTGOING_HOOKS);
+	else if (links.narrow)
+		alarm_add(s, "outgoing", NULL,
+			  "outgoing connections are blocked only for processes of a container "
+			  "(repeat a weir block --out)");
 }
 
 static void show_alarms(struct status *s)

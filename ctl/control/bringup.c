@@ -28,6 +28,7 @@
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/instance_create.h"
 #include "ctl/datapath/lock.h"
+#include "ctl/datapath/outgoing.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/conntrack.h"
@@ -305,6 +306,20 @@ static int open_running(struct bringup *b, const char *name, uint32_t max_entrie
 	return macs_refresh(b->instance, err);
 }
 
+// A machine that cannot block outgoing connections is attached all the same.
+static void follow_outgoing(const struct instance *i)
+{
+	struct err why = {0};
+	err_full_text full;
+	bool whole;
+
+	if (outgoing_follow(i, &whole, &why))
+		log_warning("outgoing connections are not blocked: %s", err_full(&why, full));
+	else if (!whole)
+		log_warning("outgoing connections are blocked only for processes of a container: "
+			    "the root of cgroup 2 is not visible here");
+}
+
 int bringup_open(const char *name, const char *command, uint32_t max_entries, bool new_policy,
 		 struct bringup *ret, struct err *err)
 {
@@ -324,6 +339,7 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, bo
 				 : create(&b, &restore, name, max_entries, new_policy, err);
 	if (code)
 		return code;
+	follow_outgoing(b.instance);
 	*ret = b;
 	b = (struct bringup){.lock = -1};
 	return 0;

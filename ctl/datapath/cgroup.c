@@ -13,7 +13,6 @@
 
 #define MOUNTINFO     "/proc/self/mountinfo"
 #define MOUNTINFO_MAX (16u << 20)
-#define ROOT_INODE    1 // of the root of each hierarchy; a container's root is another folder
 
 // A field of a line ends at a blank.
 static struct word take_field(const char **line, const char *end)
@@ -89,7 +88,7 @@ static int not_mounted(struct err *err)
 			     "systemd.unified_cgroup_hierarchy=1");
 }
 
-int cgroup_open_root(int *ret_fd, bool *ret_whole, struct err *err)
+int cgroup_open_root(int *ret_fd, uint64_t *ret_id, struct err *err)
 {
 	CLEANUP_FREE char *text = NULL, *path = NULL;
 	CLEANUP_FD int fd = -1;
@@ -104,7 +103,7 @@ int cgroup_open_root(int *ret_fd, bool *ret_whole, struct err *err)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st))
 		return err_system(err, errno, "cannot open '%s'", path);
-	*ret_whole = st.st_ino == ROOT_INODE;
+	*ret_id = st.st_ino; // the inode is the number, also of the links
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }

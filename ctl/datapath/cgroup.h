@@ -2,7 +2,7 @@
 // The root of cgroup 2, where programs see the sockets of all processes.
 #pragma once
 
-#include <stdbool.h>
+#include <stdint.h>
 
 #include "ctl/base/err.h"
 
@@ -11,6 +11,8 @@
 char *cgroup_mount(const char *mountinfo);
 
 // Opens the root of cgroup 2 of this mount namespace, at /sys/fs/cgroup or wherever it is mounted.
-// *ret_whole: it is the root of the machine, not only of a container. -ENOENT (ERR_SYSTEM, with a
-// hint) if it is not mounted. 0 or -errno with err set; the caller closes *ret_fd.
-int cgroup_open_root(int *ret_fd, bool *ret_whole, struct err *err);
+// *ret_id: its number, CGROUP_ROOT for the root of the machine, another one for a container's.
+// -ENOENT (ERR_SYSTEM, with a hint) if it is not mounted. 0 or -errno with err set; the caller
+// closes *ret_fd.
+#define CGROUP_ROOT 1
+int cgroup_open_root(int *ret_fd, uint64_t *ret_id, struct err *err);

@@ -36,25 +36,41 @@ static char *path_of(const char *instance_folder, size_t hook)
 	return mem_printf("%s/out/%s", instance_folder, hooks[hook].name + strlen("weir_"));
 }
 
-// Is the pinned link there and attached? The cgroup of a link that was detached is 0.
-static bool is_attached(const struct instance *i, size_t hook)
+// The cgroup of the pinned link; 0: there is no link, or it was detached.
+static uint64_t cgroup_of(const struct instance *i, size_t hook)
 {
 	CLEANUP_FREE char *path = path_of(i->folder, hook);
 	CLEANUP_FD int fd = bpf_obj_get(path);
 	struct bpf_link_info info = {0};
 	uint32_t size = sizeof(info);
 
-	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) &&
-	       info.type == BPF_LINK_TYPE_CGROUP && info.cgroup.cgroup_id;
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) || info.type != BPF_LINK_TYPE_CGROUP)
+		return 0;
+	return info.cgroup.cgroup_id;
 }
 
-size_t outgoing_attached(const struct instance *i)
+// Does a link to this cgroup see all calls that one to the visible root would see? A command in a
+// container leaves the links of the machine.
+static bool is_enough(uint64_t cgroup, uint64_t root)
 {
-	size_t n = 0;
+	return cgroup == CGROUP_ROOT || (cgroup && cgroup == root);
+}
 
-	for (size_t hook = 0; hook < OUTGOING_HOOKS; hook++)
-		n += is_attached(i, hook);
-	return n;
+struct outgoing_links outgoing_links(const struct instance *i)
+{
+	struct outgoing_links links = {0};
+	CLEANUP_FD int fd = -1;
+	uint64_t root = 0;
+	bool visible = !cgroup_open_root(&fd, &root, NULL);
+
+	for (size_t hook = 0; hook < OUTGOING_HOOKS; hook++) {
+		uint64_t cgroup = cgroup_of(i, hook);
+
+		links.attached += cgroup != 0;
+		links.narrow += cgroup && visible && !is_enough(cgroup, root);
+		links.part += cgroup && cgroup != CGROUP_ROOT;
+	}
+	return links;
 }
 
 bool outgoing_wanted(const struct instance *i)
@@ -63,7 +79,7 @@ bool outgoing_wanted(const struct instance *i)
 
 	for (size_t t = 0; t < ARRAY_SIZE(tables); t++)
 		for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++)
-			if (i->knobs->entries[tables[t]][kind])
+			if (i->knobs->entries[tables[t]][kind] && !overlay_is_allow(kind))
 				return true;
 	return false;
 }
@@ -131,22 +147,36 @@ static int attach_hook(const struct instance *i, const struct outgoing_bpf *skel
 	return 0;
 }
 
-int outgoing_attach(const struct instance *i, bool *ret_whole, struct err *err)
+static int attach_missing(const struct instance *i, int cgroup, uint64_t root, struct err *err)
 {
 	CLEANUP(skeleton_cleanup) struct outgoing_bpf *skel = NULL;
 	CLEANUP_FREE char *folder = folder_of(i->folder);
+	int code = load(i, &skel, err);
+
+	if (code || (code = file_mkdirs(folder, 0700, err)))
+		return code;
+	for (size_t hook = 0; hook < OUTGOING_HOOKS; hook++)
+		if (!is_enough(cgroup_of(i, hook), root) &&
+		    (code = attach_hook(i, skel, hook, cgroup, err)))
+			return code;
+	return 0;
+}
+
+int outgoing_attach(const struct instance *i, bool *ret_whole, struct err *err)
+{
+	struct outgoing_links links = outgoing_links(i);
 	CLEANUP_FD int cgroup = -1;
-	int code = cgroup_open_root(&cgroup, ret_whole, err);
+	uint64_t root;
+	int code = cgroup_open_root(&cgroup, &root, err);
 
 	if (code)
 		return code;
-	if (outgoing_attached(i) == OUTGOING_HOOKS)
-		return 0;
-	if ((code = load(i, &skel, err)) || (code = file_mkdirs(folder, 0700, err)))
-		return code;
-	for (size_t hook = 0; hook < OUTGOING_HOOKS; hook++)
-		if (!is_attached(i, hook) && (code = attach_hook(i, skel, hook, cgroup, err)))
+	if (links.attached < OUTGOING_HOOKS || links.narrow) {
+		if ((code = attach_missing(i, cgroup, root, err)))
 			return code;
+		links = outgoing_links(i);
+	}
+	*ret_whole = !links.part;
 	return 0;
 }
 
@@ -182,10 +212,19 @@ int outgoing_detach(const char *instance_folder, struct err *err)
 	return file_remove_tree(folder, err);
 }
 
-int outgoing_follow(const struct instance *i, struct err *err)
+// Before instance_publish, programs of a killed command would have no instance that detaches them.
+static bool is_visible(const struct instance *i)
 {
-	bool whole;
+	const char *name = strrchr(i->folder, '/');
 
-	return outgoing_wanted(i) ? outgoing_attach(i, &whole, err)
+	return name && !strcmp(name + 1, i->name);
+}
+
+int outgoing_follow(const struct instance *i, bool *ret_whole, struct err *err)
+{
+	*ret_whole = true;
+	if (!is_visible(i))
+		return 0;
+	return outgoing_wanted(i) ? outgoing_attach(i, ret_whole, err)
 				  : outgoing_detach(i->folder, err);
 }

@@ -14,15 +14,20 @@
 
 #define OUTGOING_HOOKS 4
 
-// Are there entries of outgoing calls, perhaps expired ones?
+// Are there block entries of outgoing calls, perhaps expired ones?
 bool outgoing_wanted(const struct instance *i);
-// Attaches the programs that are not attached. -ENOENT (ERR_SYSTEM, with a hint) without cgroup 2.
-// *ret_whole: they see the calls of the whole machine; false: of a container. 0 or -errno with err
-// set; some may then be attached.
+// Attaches the programs that are not attached, or only to a part of the visible cgroup 2. -ENOENT
+// (ERR_SYSTEM, with a hint) without cgroup 2. *ret_whole: they see the calls of the whole machine;
+// false: of a container. 0 or -errno with err set; some may then be attached.
 int outgoing_attach(const struct instance *i, bool *ret_whole, struct err *err);
-// Attaches or detaches, as the entries require, after a commit. 0 or -errno with err set.
-int outgoing_follow(const struct instance *i, struct err *err);
+// Attaches or detaches, as the entries require, after a commit and after instance_publish; before
+// that it does nothing. 0 or -errno with err set.
+int outgoing_follow(const struct instance *i, bool *ret_whole, struct err *err);
 // Detaches all programs of the instance in this folder of bpffs, at once. Works for any version.
 int outgoing_detach(const char *folder, struct err *err);
-// How many programs are attached.
-size_t outgoing_attached(const struct instance *i);
+// How many programs are attached, how many of them to the cgroup of a container, and how many only
+// to a part of the cgroup 2 that is visible here.
+struct outgoing_links {
+	size_t attached, part, narrow;
+};
+struct outgoing_links outgoing_links(const struct instance *i);

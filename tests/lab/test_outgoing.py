@@ -151,25 +151,74 @@ def test_other_namespaces(pair, on, near):
     assert (fails(near, OTHER4), fails(pair.far, OTHER4)) == (EPERM, 0)
     on("block", "--out", OTHER4, "--all-namespaces")
     assert (fails(near, OTHER4), fails(pair.far, OTHER4)) == (EPERM, EPERM)
-    on("block", "--out", OTHER4)
-    assert (fails(near, OTHER4), fails(pair.far, OTHER4)) == (EPERM, 0)
+    done = on("block", "--out", OTHER4)
+    assert "1 former entry is saved, wider or longer, and remains" in done.stdout
+    assert (fails(near, OTHER4), fails(pair.far, OTHER4)) == (EPERM, EPERM), "a narrower block widens nothing"
+    on("unblock", "--out", OTHER4)
+    assert (fails(near, OTHER4), fails(pair.far, OTHER4)) == (0, 0)
 
 
-def test_a_process_in_another_cgroup(pair, on):
-    """A container's processes are in a cgroup below the root, and may have its cgroup namespace."""
+def test_a_repetition_loses_nothing(on, near):
+    """A permanent, saved block stays what it is when it is repeated for a time, or volatile."""
+    on("block", "--out-only", BLOCKED4)
+    done = on("block", "--out-only", BLOCKED4, "--errno", "refused", "--for", "1h")
+    assert "1 entry with another error or for fewer namespaces replaced" in done.stdout
+    [entry] = on.json("list", "--out")["entries"]
+    assert "left_s" not in entry and fails(near) == ECONNREFUSED
+    on("block", "--out-only", BLOCKED4, "--volatile")
+    on("detach")
+    on("attach", "near0", "--max-entries", "1000")
+    assert fails(near) == ECONNREFUSED
+
+
+def part_of_cgroups(group, argv):
+    """As in a container: the visible root of cgroup 2 is the group."""
+    script = (f'echo $$ > {group}/cgroup.procs; exec unshare --cgroup --mount sh -c \'umount -a -l -t cgroup2; '
+              'mount -t cgroup2 none /sys/fs/cgroup && exec "$@"\' sh "$@"')
+    return run(["sh", "-c", script, "sh", *argv])
+
+
+@pytest.fixture(name="group")
+def group_of_the_test():
     root = next(line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
                 if " - cgroup2 " in line)
     group = pathlib.Path(root, f"weir-test-{uuid.uuid4().hex[:8]}")
     group.mkdir()
-    try:
-        on("block", "--out", BLOCKED4)
-        script = (f"echo $$ > {group}/cgroup.procs; exec unshare --cgroup nsenter --net=/run/netns/{pair.near_netns} "
-                  f"{sys.executable} -c \"import socket; socket.socket().connect(('{BLOCKED4}', 80))\"")
-        done = run(["sh", "-c", script], check=False)
-        assert "Operation not permitted" in done.stderr
-    finally:
-        until(lambda: not (group / "cgroup.procs").read_text(encoding="ascii"))
-        group.rmdir()
+    yield group
+    until(lambda: not (group / "cgroup.procs").read_text(encoding="ascii"))
+    group.rmdir()
+
+
+def test_links_of_a_container(on, near, group):
+    """Links to a container's cgroup are an alarm on the machine, which replaces them, and never the reverse."""
+    done = part_of_cgroups(group, on.argv("block", "--out", BLOCKED4))
+    assert "only processes of this container are covered" in done.stderr and fails(near) == 0
+    assert json.loads(part_of_cgroups(group, on.argv("-j", "status")).stdout)["alarms"] == []
+    alarms = on.json("status", status=2)["alarms"]
+    assert any("only for processes of a container" in alarm for alarm in alarms)
+    findings = json.loads(on("-j", "doctor", check=False).stdout)["findings"]
+    assert any((one["about"], one["level"]) == ("outgoing", "problem") for one in findings)
+    on("attach", "near0")
+    assert fails(near) == EPERM and not on.json("status")["alarms"]
+    done = part_of_cgroups(group, on.argv("block", "--out", OTHER4))
+    assert "container" not in done.stderr and fails(near, OTHER4) == EPERM
+
+
+def test_attach_restores_a_lost_program(on, near):
+    on("block", "--out", BLOCKED4)
+    (on.bpffs / "out" / "connect4").unlink()
+    until(lambda: fails(near) == 0)
+    on("attach", "near0")
+    assert fails(near) == EPERM and not on.json("status")["alarms"]
+
+
+def test_a_process_in_another_cgroup(pair, on, group):
+    """A container's processes are in a cgroup below the root, and may have its cgroup namespace."""
+    on("block", "--out", BLOCKED4)
+    script = (f"echo $$ > {group}/cgroup.procs; exec unshare --cgroup nsenter --net=/run/netns/{pair.near_netns} "
+              f"{sys.executable} -c \"import socket; socket.socket().connect(('{BLOCKED4}', 80))\"")
+    done = run(["sh", "-c", script], check=False)
+    assert "Operation not permitted" in done.stderr
 
 
 def test_prefixes_allow_and_expiry(on, near):

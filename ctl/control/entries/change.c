@@ -327,14 +327,26 @@ static struct store *draft_list(const struct entry_changes *c)
 
 // ---- committing ---------------------------------------------------------------------------------
 
+static bool blocks_out(const struct entry_change *c)
+{
+	return !c->failed && !c->removes && c->intent.kinds & kinds_out(false);
+}
+
 // Before the commit, so that a machine without cgroup 2 refuses the command: programs without an
 // entry refuse nothing, and the next commit detaches them.
 static int attach_outgoing(const struct entry_changes *c, const struct store *b, struct err *err)
 {
+	bool any = false, whole = true;
+	int code;
+
 	for (size_t n = 0; n < c->n; n++)
-		if (!c->at[n]->failed && !c->at[n]->removes &&
-		    c->at[n]->intent.kinds & kinds_out(c->at[n]->intent.allow))
-			return outgoing_attach(b->instance, &c->at[n]->whole, err);
+		any |= blocks_out(c->at[n]);
+	if (!any)
+		return 0;
+	if ((code = outgoing_attach(b->instance, &whole, err)))
+		return code;
+	for (size_t n = 0; n < c->n; n++)
+		c->at[n]->whole = whole;
 	return 0;
 }
 

@@ -78,6 +78,9 @@ uint32_t records_owner(struct records *r, const struct owner *h);
 struct records_change {
 	size_t added, extended, unchanged; // distinct references
 	size_t shortened, removed;         // by records_replace only
+	// By targets_record, blocks of outgoing connections of the same owner with another error or
+	// for other namespaces: they are replaced, or remain.
+	size_t replaced, beside;
 };
 
 // Adds references (any order, repetitions allowed). The references of one command are passed

@@ -536,6 +536,7 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 {
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	CLEANUP_FREE char *lines = NULL;
+	bool whole;
 	size_t len = 0;
 	int code = instance_clock(b->instance, &b->clock, err);
 
@@ -557,7 +558,7 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 		lines = store_print_change(b, &len);
 	if ((code = commit(b, fleeting_ok, lines, len, &plan, err)))
 		return code;
-	outgoing_follow(b->instance, &b->outgoing);
+	outgoing_follow(b->instance, &whole, NULL); // weir status reports a failure
 	*ret = plan;
 	ret->finish = NULL;
 	return 0;

@@ -293,6 +293,98 @@ static void tally(struct records_change *sum, const struct records_change *one)
 	sum->extended += one->extended;
 	sum->unchanged += one->unchanged;
 	sum->removed += one->removed;
+	sum->replaced += one->replaced;
+	sum->beside += one->beside;
+}
+
+// ---- repeated blocks of outgoing connections ----------------------------------------------------
+
+static bool is_everywhere(uint8_t kind)
+{
+	return kind >= OVERLAY_BLOCK_OUT_ALL;
+}
+
+// Of one owner: does the new reference replace the old one, whose error or namespaces differ? A
+// block of all namespaces, a saved one, and one that lasts longer than a wider one remain.
+static bool supersedes(const struct records *r, const struct reference *fresh,
+		       const struct reference *old)
+{
+	if (r->owners.at[fresh->owner].fleeting && !r->owners.at[old->owner].fleeting)
+		return false;
+	if (is_everywhere(fresh->kind) == is_everywhere(old->kind))
+		return true;
+	return is_everywhere(fresh->kind) && fresh->until_s >= old->until_s;
+}
+
+// As for a repeated entry, the later expiry applies, and a note remains.
+static void inherit(const struct records *r, struct reference *fresh, const struct reference *old)
+{
+	const struct owner *now = &r->owners.at[fresh->owner], *was = &r->owners.at[old->owner];
+
+	if (old->until_s > fresh->until_s)
+		fresh->until_s = old->until_s;
+	if (!now->note[0] && now->fleeting == was->fleeting)
+		fresh->owner = old->owner;
+}
+
+// The references of the same owner to the same prefix, of another kind.
+static void supersede(const struct records *r, struct reference *fresh, uint8_t kind, bool *marked,
+		      struct records_change *ret)
+{
+	size_t n;
+	const struct reference *old = records_find(r, &fresh->prefix, kind, &n);
+
+	for (size_t k = 0; old && k < n; k++) {
+		if (marked[old + k - r->list.at] ||
+		    records_compare_owners(&r->owners.at[old[k].owner],
+					   &r->owners.at[fresh->owner]))
+			continue;
+		if (!supersedes(r, fresh, &old[k])) {
+			ret->beside++;
+			continue;
+		}
+		inherit(r, fresh, &old[k]);
+		marked[old + k - r->list.at] = true;
+		ret->replaced++;
+	}
+}
+
+// An address that is blocked again with another error, or for more namespaces, changes its kind.
+static void drop_other_out(const struct intent *intent, struct references *references,
+			   struct records *r, struct records_change *ret)
+{
+	unsigned out = kinds_out(intent->allow), others = out & ~intent->kinds;
+	CLEANUP_FREE bool *marked = NULL;
+
+	if (!(intent->kinds & out) || !others)
+		return;
+	marked = mem_zalloc(r->list.n + 1, sizeof(*marked));
+	vec_each (references, fresh)
+		for (uint8_t kind = 0; overlay_is_out(fresh->kind) && kind < OVERLAY_KINDS; kind++)
+			if (others >> kind & 1)
+				supersede(r, fresh, kind, marked, ret);
+	records_drop(r, marked);
+}
+
+// The kinds that an answer for a name replaces: also those with another error or narrower, unless
+// an address of the name has one that must remain.
+static unsigned replaced_kinds(const struct records *r, const struct owner *who, unsigned kinds,
+			       const struct reference *fresh, unsigned out,
+			       struct records_change *ret)
+{
+	unsigned remain = 0;
+
+	if (!(kinds & out))
+		return kinds;
+	vec_each (&r->list, old) {
+		if (!((out & ~kinds) >> old->kind & 1) ||
+		    records_compare_owners(&r->owners.at[old->owner], who) ||
+		    supersedes(r, fresh, old))
+			continue;
+		remain |= 1u << old->kind;
+		ret->beside++;
+	}
+	return kinds | (out & ~remain);
 }
 
 // Replaces the addresses of a name outside of a list by the addresses of the answer.
@@ -304,10 +396,13 @@ static void record_name(const struct targets *t, const struct item *item,
 	CLEANUP_VEC struct references references = {0};
 	struct records_change change;
 	unsigned kinds = item_kinds(item, intent), out = kinds_out(intent->allow);
+	struct reference call = {.until_s = item_until(item, intent),
+				 .owner = records_owner(&b->records, &owner)};
 
-	add_named(t, &references, item->name, kinds, item_until(item, intent),
-		  records_owner(&b->records, &owner));
-	kinds |= kinds & out ? out : 0; // one replaces the others
+	add_named(t, &references, item->name, kinds, call.until_s, call.owner);
+	while (call.kind + 1 < OVERLAY_KINDS && !((kinds & out) >> call.kind & 1))
+		call.kind++;
+	kinds = replaced_kinds(&b->records, &owner, kinds, &call, out, ret);
 	records_replace(&b->records, &owner, kinds, references.at, references.n, &change);
 	tally(ret, &change);
 }
@@ -370,23 +465,6 @@ int targets_load(const struct targets *t, const struct intent *intent, struct st
 	return store_load(b, prefixes.at, prefixes.n, err);
 }
 
-// An address that is blocked again with another error, or for other namespaces, changes its kind.
-static void drop_other_out(const struct intent *intent, const struct owner *who,
-			   const struct references *references, struct store *b)
-{
-	unsigned out = kinds_out(intent->allow);
-	CLEANUP_VEC VEC(struct prefix) prefixes = {0};
-	size_t removed;
-
-	if (!(intent->kinds & out))
-		return;
-	vec_each (references, reference)
-		vec_push(&prefixes, reference->prefix);
-	if (prefixes.n)
-		records_remove(&b->records, who, out & ~intent->kinds, prefixes.at, prefixes.n,
-			       &removed);
-}
-
 void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret)
 {
@@ -411,7 +489,7 @@ void targets_record(const struct targets *t, const struct intent *intent, struct
 				       owner_of(b, intent, item, &common));
 	}
 	if (!list)
-		drop_other_out(intent, &who, &references, b);
+		drop_other_out(intent, &references, &b->records, ret);
 	if (list)
 		// A list is replaced as a whole, whatever directions its lines have.
 		records_replace(&b->records, &who, kinds_all(intent->allow), references.at,

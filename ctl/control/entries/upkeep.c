@@ -2,7 +2,6 @@
 // Loads, changes and commits records for the functions of the agent and of attach.
 #include "ctl/control/entries/upkeep.h"
 
-#include "ctl/base/log.h"
 #include "ctl/control/entries/store_parts.h"
 
 int entries_edit(const struct entries_edit *e, size_t *ret_changed, struct err *err)
@@ -55,15 +54,11 @@ static int restore(struct store *b, size_t *ret_n, struct err *err)
 int entries_restore(struct instance *i, size_t *ret_n, struct err *ret_damaged, struct err *err)
 {
 	CLEANUP_STORE struct store *b = NULL;
-	err_full_text full;
 	int code = store_open_with(i, -1, &b, err);
 
 	if (code)
 		return code;
 	code = restore(b, ret_n, err);
-	if (b->outgoing.code)
-		log_warning("outgoing connections are not blocked: %s",
-			    err_full(&b->outgoing, full));
 	*ret_damaged = b->damaged;
 	b->instance = NULL; // the caller's
 	return code;
