@@ -143,23 +143,34 @@ static __always_inline int refuse(__u32 kind)
 	return REFUSE;
 }
 
+/* The kinds are read after the epoch: a commit sets the bit of a new kind before it. */
+static __always_inline bool look(struct bpf_sock_addr *ctx, const struct target *t, __u64 epoch,
+				 struct found *ret)
+{
+	__u32 want = *(volatile __u32 *)&knobs.overlay;
+
+	if (!(want & BLOCKS))
+		return false;
+	if (bpf_get_netns_cookie(ctx) != home)
+		want &= ~HERE_ONLY;
+	return decide(t, want, epoch, ret);
+}
+
 /* As in the overlay: one reading of the epoch decides the whole call. */
 static __always_inline int judge(struct bpf_sock_addr *ctx, const struct target *t)
 {
-	__u64 epoch = *(volatile __u64 *)&knobs.epoch;
+	__u64 epoch = *(volatile __u64 *)&knobs.epoch, again;
 	struct found found = {};
-	__u32 want = *(volatile __u32 *)&knobs.overlay;
 	bool hit;
 
-	if (!(want & BLOCKS))
-		return PERMIT;
-	if (bpf_get_netns_cookie(ctx) != home)
-		want &= ~HERE_ONLY;
 	barrier_reads();
-	hit = decide(t, want, epoch, &found);
+	hit = look(ctx, t, epoch, &found);
 	barrier_reads();
-	if (*(volatile __u64 *)&knobs.epoch != epoch)
-		hit = decide(t, want, *(volatile __u64 *)&knobs.epoch, &found);
+	again = *(volatile __u64 *)&knobs.epoch;
+	if (again != epoch) {
+		barrier_reads();
+		hit = look(ctx, t, again, &found);
+	}
 	if (!hit || !found.net)
 		return PERMIT;
 	__sync_fetch_and_add(&found.net->hits.packets, 1);

@@ -197,6 +197,7 @@ static int report(struct batch *b, struct err *err)
 	text_addf(&line, "; %s", show_kept(ctx->instance, sums.fleeting, &key));
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s", text_get(&line));
+	batch_warn_limits(b);
 	if (sums.left) {
 		err_refused(err, "%zu of %zu %s left an address covered by another entry",
 			    sums.left, b->lines.n, num_plural(b->lines.n, "command", "commands"));

@@ -38,6 +38,7 @@ struct each {
 	VEC(struct each_line) lines; // that are answered next
 	size_t n, failed;
 	struct err first; // the first failure
+	bool warned;      // of what blocks of outgoing connections do not cover
 };
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -179,6 +180,11 @@ static void look(const struct batch *b, struct devices *ret)
 		devices_read(b->changed.instance, ret, &ret->unknown);
 }
 
+static void warn_limits(struct each *e, const struct batch *b)
+{
+	e->warned = e->warned || batch_warn_limits(b);
+}
+
 static void answer_alone(struct each *e, struct each_line *line)
 {
 	CLEANUP_DEVICES struct devices devices = {0};
@@ -189,6 +195,8 @@ static void answer_alone(struct each *e, struct each_line *line)
 	if (!b->failed)
 		batch_apply(b, &line->answer);
 	look(b, &devices);
+	if (!line->answer.kind)
+		warn_limits(e, b);
 	answer(e, line, b->changed.instance, &devices);
 	changed_free(&b->changed); // an open instance for each line would take all descriptors
 }
@@ -229,6 +237,8 @@ static void answer_together(struct each *e, struct each_line *lines, size_t n)
 		vec_push(&b.lines, lines[l].batch.lines.at[0]);
 	done = apply_together(&b);
 	look(&b, &devices);
+	if (done)
+		warn_limits(e, &b);
 	for (size_t l = 0; l < n; l++) {
 		if (done) {
 			answer(e, &lines[l], b.changed.instance, &devices);

@@ -20,20 +20,6 @@ static int first_error(const struct batch *b, struct err *err)
 	return err->code ? -err->code : -EINVAL;
 }
 
-// A block of outgoing connections is no firewall against root; the operator learns its limits.
-static void tell_limits(const struct entry_change *c)
-{
-	if (c->removes || c->intent.allow || !(c->intent.kinds & kinds_out(false)))
-		return;
-	log_notice("not blocked: raw sockets (also of ping), sockets of the kernel, forwarded "
-		   "packets, and connections that are open already%s",
-		   c->intent.kinds & kinds_of(false, true, false) ? ", except by their answers"
-								  : "");
-	if (!c->whole)
-		log_warning("only processes of this container are covered: the root of cgroup 2 is "
-			    "not visible here");
-}
-
 // ret_open: set if interfaces of the instance do not run Weir.
 static void report_addition(struct context *ctx, const struct batch *b, struct err *ret_open)
 {
@@ -47,8 +33,7 @@ static void report_addition(struct context *ctx, const struct batch *b, struct e
 	out_set_string(ctx->out, "instance", ctx->instance);
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s", text_get(&text));
-	if (!ctx->quiet && !line->dry_run)
-		tell_limits(&line->change);
+	batch_warn_limits(b);
 }
 
 static int report_removal(struct context *ctx, const struct batch *b, struct err *err)

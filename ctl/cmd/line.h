@@ -80,6 +80,9 @@ void line_describe(struct text *text, const struct batch_line *line, const char 
 		   const struct instance *i, struct out *o, struct err *ret_open);
 // Names an allow entry that overrules a new block entry.
 void line_warn_overruled(const struct batch_line *line);
+// A block of outgoing connections is no firewall against root: the operator learns its limits, once
+// for all lines that were applied together. False: no line is such a block.
+bool batch_warn_limits(const struct batch *b);
 // Names one entry that still applies after a removal: ERR_REFUSED if that is a failure, else a
 // warning.
 int line_report_left(const struct batch_line *line, struct out *o, struct err *err);

@@ -32,6 +32,18 @@ static int read_resolver_timeout(const struct args *args, unsigned *ret, struct 
 	return 0;
 }
 
+// A call has one direction.
+static int refuse_directions(const struct entry_change *c, struct err *err)
+{
+	if (!(c->intent.kinds & kinds_out(c->intent.allow)))
+		return 0;
+	vec_each (&c->targets.items.items, item)
+		if (item->to || item->both)
+			return err_input(err, "line %u: '%s' cannot be combined with --out",
+					 item->line, item->both ? "both" : "to");
+	return 0;
+}
+
 static int read_addition(const struct context *ctx, struct batch_line *line, struct err *err)
 {
 	struct intent *intent = &line->change.intent;
@@ -53,6 +65,8 @@ static int read_addition(const struct context *ctx, struct batch_line *line, str
 		return code;
 	if ((code = overlay_read_targets(args, args_has(args, "keep-going"), list,
 					 &line->change.targets, &line->bad, err)))
+		return code;
+	if ((code = refuse_directions(&line->change, err)))
 		return code;
 	if (!line->change.targets.items.items.n && !list)
 		return err_input(

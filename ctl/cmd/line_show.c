@@ -65,15 +65,60 @@ static void set_counts(struct out *o, const struct batch_line *line)
 		out_set_u64(o, "bad", line->bad);
 }
 
+// A block of outgoing connections has two halves, and an allow entry beats one of them.
+static void warn_half(const struct change_overruled *one, const char *prefix)
+{
+	bool out = overlay_is_out(one->kind);
+
+	log_warning("%s %s are also allowed, and allow beats block: weir unallow %s%s",
+		    out ? "outgoing connections to" : "packets from", prefix, out ? "--out " : "",
+		    one->name[0] ? one->name : prefix);
+}
+
 void line_warn_overruled(const struct batch_line *line)
 {
+	bool calls = line->change.intent.kinds & kinds_out(false);
 	addr_text text;
 
 	vec_each (&line->change.overruled, one) {
 		prefix_format(&one->prefix, text);
-		log_warning("%s is also allowed, and allow beats block: weir unallow %s", text,
-			    one->name[0] ? one->name : text);
+		if (calls)
+			warn_half(one, text);
+		else
+			log_warning("%s is also allowed, and allow beats block: weir unallow %s",
+				    text, one->name[0] ? one->name : text);
 	}
+}
+
+static bool adds_out(const struct batch_line *line)
+{
+	const struct entry_change *c = &line->change;
+
+	return !line->dry_run && !c->failed && !c->removes && c->intent.kinds & kinds_out(false);
+}
+
+bool batch_warn_limits(const struct batch *b)
+{
+	bool any = b->changed.instance && !b->dry_run, calls = false, whole = true, answers = false;
+
+	vec_each (&b->lines, line) {
+		if (!any || !adds_out(*line))
+			continue;
+		calls = true;
+		whole &= (*line)->change.whole;
+		answers |= (*line)->change.intent.kinds & kinds_of(false, true, false);
+	}
+	if (!calls)
+		return false;
+	if (!b->ctx->quiet)
+		log_notice("not blocked: raw sockets (also of ping), forwarded packets, and "
+			   "connections that are open already%s. Refused as well: TCP and UDP of "
+			   "the kernel, such as of NFS (--errno refused ends its attempts)",
+			   answers ? ", except by their answers" : "");
+	if (!whole)
+		log_warning("only processes of this container are covered: the root of cgroup 2 is "
+			    "not visible here");
+	return true;
 }
 
 // Does any line of the list have a time or a direction?

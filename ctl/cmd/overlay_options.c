@@ -137,7 +137,8 @@ static int out_kind(const struct args *args, enum overlay_kind *ret, struct err 
 static int out_kinds(const struct args *args, bool allow, bool removes, unsigned *ret,
 		     struct err *err)
 {
-	unsigned answers = has(args, "out-only") ? 0 : kinds_of(allow, true, false);
+	// An allow entry of packets would open the firewall for all packets of the address.
+	unsigned answers = allow || has(args, "out-only") ? 0 : kinds_of(allow, true, false);
 	enum overlay_kind kind = OVERLAY_ALLOW_OUT;
 	int code = 0;
 

@@ -7,7 +7,7 @@
 
 // Lines of an option table. Outgoing connections, of all four verbs:
 #define OPTION_OUT                                                                                \
-	{.name = "out", .help = "outgoing connections to the address, and its answers"},          \
+	{.name = "out", .help = "outgoing connections to the address; a block: and its answers"}, \
 	{                                                                                         \
 		.name = "out-only", .help = "outgoing connections, without a look at its packets" \
 	}

@@ -212,6 +212,59 @@ def test_attach_restores_a_lost_program(on, near):
     assert fails(near) == EPERM and not on.json("status")["alarms"]
 
 
+def test_directions_of_a_list(on, near, tmp_path):
+    lines = tmp_path / "lines"
+    for word in ("to", "both"):
+        lines.write_text(f"{OTHER4}\n{BLOCKED4} {word}\n")
+        for option in ("--out", "--out-only"):
+            done = on("block", option, "-f", lines, check=False)
+            assert done.returncode == 1 and f"line 2: '{word}' cannot be combined with --out" in done.stderr
+    assert not on.json("list")["entries"] and fails(near) == 0
+
+
+def test_an_allow_entry_beats_its_half(pair, on, near):
+    """allow --out permits calls and passes no packets, and the reverse; a warning names the half."""
+    on("block", "--out", BLOCKED4)
+    on("allow", "--out", BLOCKED4)
+    assert fails(near) == 0 and pair.free(BLOCKED4) == [False]
+    done = on("block", "--out", BLOCKED4)
+    assert f"outgoing connections to {BLOCKED4} are also allowed" in done.stderr and "packets from" not in done.stderr
+    assert "also allowed" not in on("block", BLOCKED4).stderr
+    on("unallow", "--out", BLOCKED4)
+    on("allow", BLOCKED4)
+    assert fails(near) == EPERM and pair.free(BLOCKED4) == [True]
+    assert f"packets from {BLOCKED4} are also allowed" in on("block", "--out", BLOCKED4).stderr
+    assert "also allowed" not in on("block", "--out-only", BLOCKED4).stderr
+
+
+def test_an_allow_entry_ends_no_group(on):
+    on("block", "203.0.113.1", "203.0.113.2", "--origin", "jail", "--group", "2")
+    on("allow", "--out", BLOCKED4)
+    on("block", "203.0.113.3", "--origin", "jail", "--group", "2")
+    assert "203.0.113.0/24" in {entry["address"] for entry in on.json("list")["entries"]}
+
+
+def test_programs_only_for_blocks(on):
+    before = hooks()
+    on("allow", "--out", BLOCKED4)
+    assert hooks() == before and not on.json("status")["alarms"]
+
+
+def test_limits_in_a_batch(on, near, group, tmp_path):
+    """Each command that blocks calls prints once what is not covered, and -q leaves the warning."""
+    lines = tmp_path / "lines"
+    lines.write_text(f"block 192.0.2.1\nblock --out {BLOCKED4}\nblock --out-only {OTHER4}\n")
+    for argv in (("batch", "-f", lines), ("batch", "--each", "-f", lines)):
+        assert on(*argv).stderr.count("not blocked: raw sockets") == 1
+    on("unblock", "--all")
+    for argv in (("-q", "batch", "-f", lines), ("-q", "block", "--out", BLOCKED4)):
+        done = part_of_cgroups(group, on.argv(*argv))
+        assert "only processes of this container are covered" in done.stderr and "raw sockets" not in done.stderr
+        on("unblock", "--all")
+    lines.write_text("block 192.0.2.1\n")
+    assert "raw sockets" not in on("batch", "-f", lines).stderr
+
+
 def test_a_process_in_another_cgroup(pair, on, group):
     """A container's processes are in a cgroup below the root, and may have its cgroup namespace."""
     on("block", "--out", BLOCKED4)

@@ -65,8 +65,17 @@ static int check_shrink(const struct entry_change *c, size_t before, struct err 
 	return -EPERM;
 }
 
+// The allow kinds that beat these block kinds: those of packets, or of calls.
+static unsigned kinds_beating(unsigned kinds)
+{
+	return (kinds & kinds_of(false, true, true) ? kinds_of(true, true, true) : 0) |
+	       (kinds & kinds_out(false) ? kinds_out(true) : 0);
+}
+
 static void find_overruled(struct entry_change *c, const struct store *b)
 {
+	unsigned beating = kinds_beating(c->intent.kinds);
+
 	for (; c->overruled.n; c->overruled.n--)
 		free(vec_last(&c->overruled)->name);
 	if (c->intent.allow)
@@ -76,12 +85,12 @@ static void find_overruled(struct entry_change *c, const struct store *b)
 			const struct reference *allow;
 			size_t n = 0;
 
-			if (item->name || !overlay_is_allow(kind) ||
+			if (item->name || !(beating >> kind & 1) ||
 			    !(allow = records_find(&b->records, &item->prefix, kind, &n)))
 				continue;
 			vec_push(&c->overruled,
 				 ((struct change_overruled){
-					 item->prefix,
+					 item->prefix, kind,
 					 mem_strdup(b->records.owners.at[allow->owner].name)}));
 		}
 }

@@ -23,7 +23,8 @@ struct change_left {
 // An allow entry of the same prefix as a new block entry, which then has no effect.
 struct change_overruled {
 	struct prefix prefix;
-	char *name; // of the allow entry's owner; "" without
+	uint8_t kind; // of the allow entry
+	char *name;   // of the allow entry's owner; "" without
 };
 
 // One command: what it asks for, and its result.

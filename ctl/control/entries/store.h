@@ -73,8 +73,8 @@ struct store {
 	struct instance *instance;
 	struct clock clock;
 	struct records records; // the loaded ones without expired ones; the caller changes them
-	struct err unsaved;  // why the last commit's records are not in the file; no code: they are
-	struct err damaged;  // which part of the file is not used, and why; text "": all is used
+	struct err unsaved; // why the last commit's records are not in the file; no code: they are
+	struct err damaged; // which part of the file is not used, and why; text "": all is used
 	// Set by the caller: a group forms around none of these addresses (store_group.c). NULL:
 	// no new group forms.
 	const struct guard *guard;

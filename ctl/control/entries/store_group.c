@@ -71,6 +71,8 @@ static void find_claims(const struct records *r, const struct prefix *net, struc
 
 		if (!prefix_contains(net, &record->prefix))
 			break;
+		if (overlay_is_out(record->kind))
+			continue; // calls have no groups
 		if (overlay_is_allow(record->kind))
 			*ret_allowed = true;
 		else if (records_is_member(r, record))

@@ -224,11 +224,9 @@ const struct dns_answer *targets_answer(const struct targets *t, const char *nam
 
 static unsigned item_kinds(const struct item *item, const struct intent *intent)
 {
-	unsigned out = intent->kinds & kinds_out(intent->allow);
-
 	if (item->both)
-		return kinds_of(intent->allow, true, true) | out;
-	return item->to ? kinds_of(intent->allow, false, true) | out : intent->kinds;
+		return kinds_of(intent->allow, true, true);
+	return item->to ? kinds_of(intent->allow, false, true) : intent->kinds;
 }
 
 static uint64_t item_until(const struct item *item, const struct intent *intent)
@@ -304,7 +302,7 @@ static bool is_everywhere(uint8_t kind)
 	return kind >= OVERLAY_BLOCK_OUT_ALL;
 }
 
-// Of one owner: does the new reference replace the old one, whose error or namespaces differ? A
+// Does the new reference replace the old one of its owner, whose error or namespaces differ? A
 // block of all namespaces, a saved one, and one that lasts longer than a wider one remain.
 static bool supersedes(const struct records *r, const struct reference *fresh,
 		       const struct reference *old)

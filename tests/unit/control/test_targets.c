@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/entries/targets.h: an owner repeats a block of outgoing connections with
+// Unit tests of ctl/control/entries/targets.h: an owner repeats a block of outgoing calls with
 // another error, or for other namespaces.
 #include "tests/unit/base/unit.h"
 
@@ -125,7 +125,7 @@ static void test_a_wider_block_remains(void **state)
 	records_free(&b.records);
 }
 
-// Of a block of all namespaces for an hour, the permanent one of this namespace is left.
+// After a block of all namespaces for an hour, the permanent one of this namespace is left.
 static void test_a_longer_block_remains_beside_a_wider_one(void **state)
 {
 	struct store b = {0};
