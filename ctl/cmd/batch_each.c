@@ -38,7 +38,7 @@ struct each {
 	VEC(struct each_line) lines; // that are answered next
 	size_t n, failed;
 	struct err first; // the first failure
-	bool warned;      // of what blocks of outgoing connections do not cover
+	bool warned;      // the limits of block --out are printed
 };
 
 // ---- reading ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "ctl/agent/process.h"
 #include "ctl/base/file.h"
@@ -241,6 +242,26 @@ static void resolve_with(struct batch *b, size_t first)
 		batch_fail(b, line, &err);
 }
 
+static bool is_initial_namespace(void)
+{
+	struct stat own, initial;
+
+	return !stat("/proc/self/ns/net", &own) && !stat("/proc/1/ns/net", &initial) &&
+	       own.st_dev == initial.st_dev && own.st_ino == initial.st_ino;
+}
+
+// The guard knows only the addresses of the namespace in which it was collected.
+static int check_everywhere(const struct entry_change *c, struct err *err)
+{
+	if (c->force || !(c->intent.kinds >> OVERLAY_BLOCK_OUT_ALL) || is_initial_namespace())
+		return 0;
+	err_refused(err, "cannot tell from this network namespace what must not be blocked in all "
+			 "of them");
+	err_hint(err,
+		 "run it in the machine's own namespace, or --force blocks without this check");
+	return -EPERM;
+}
+
 static void check_line(struct batch *b, struct batch_line *line)
 {
 	struct targets *t = &line->change.targets;
@@ -248,7 +269,8 @@ static void check_line(struct batch *b, struct batch_line *line)
 
 	if (has_names(t) && !t->asked)
 		return; // the first line that asked the same servers has failed
-	if ((has_names(t) && take_answers(line, &b->guard, &err)) ||
+	if (check_everywhere(&line->change, &err) ||
+	    (has_names(t) && take_answers(line, &b->guard, &err)) ||
 	    (!line->change.intent.allow && check_items(&line->change, &b->guard, &err)))
 		batch_fail(b, line, &err);
 }

@@ -101,6 +101,30 @@ class DetachOut(BlockOut):
         assert self.whole() == "all"
 
 
+class AttachOut(DetachOut):
+    """No program is active while no command finds its instance, and the next attach completes what is missing."""
+
+    argv = ("attach", "near0", "--max-entries", "1000")
+    after, starts = None, "old"  # a machine that cannot attach the programs is attached with a warning
+    stride = 24
+
+    def before(self):
+        self.weir("attach", "near0", "--max-entries", "1000")
+        self.weir(*BlockOut.argv)
+        self.weir("detach")
+        assert super().whole() == "old"
+
+    def whole(self):
+        state = super().whole()
+        assert state == "old" or self.weir.bpffs.exists(), "programs without an instance"
+        return state
+
+    def go_on(self, state, fault, outcome):
+        self.weir(*self.argv)
+        assert self.whole() == "all"
+        super().go_on(state, fault, outcome)
+
+
 def test_block_out(labs):
     sweep(BlockOut, labs, {"old", "all"})
 
@@ -111,3 +135,7 @@ def test_unblock_out(labs):
 
 def test_detach_out(labs):
     sweep(DetachOut, labs, {"old", "part", "all"})
+
+
+def test_attach_out(labs):
+    sweep(AttachOut, labs, {"old", "all"})

@@ -69,14 +69,16 @@ static void test_escapes(void **state)
 static void test_this_machine(void **state)
 {
 	struct err err = {0};
-	bool whole;
+	uint64_t id = 0;
 	int fd = -1;
-	int code = cgroup_open_root(&fd, &whole, &err);
+	int code = cgroup_open_root(&fd, &id, &err);
 
-	if (code)
+	if (code) {
 		assert_non_null(strstr(err.text, "cgroup"));
-	else
-		assert_int_equal(close(fd), 0);
+		return;
+	}
+	assert_int_not_equal(id, 0);
+	assert_int_equal(close(fd), 0);
 }
 
 int main(void)
