@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Makes connect() and sendmsg() to the addresses of `weir block --out` fail.
 //
-// The programs are attached to the root of cgroup 2 and run for the sockets of all processes, in
-// the process that calls. XDP sees no packets that leave, and a program at the egress could only
-// drop them, so that the caller would wait for its timeout.
+// The programs are attached to the root of cgroup 2 and run for the TCP and UDP sockets of all
+// processes and of the kernel (NFS), in the process that calls. XDP sees no packets that leave, and
+// a program at the egress could only drop them, so that the caller would wait for its timeout.
 #include <linux/bpf.h>
 #include <linux/errno.h>
 

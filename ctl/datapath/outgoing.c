@@ -169,8 +169,9 @@ int outgoing_attach(const struct instance *i, bool *ret_whole, struct err *err)
 	uint64_t root;
 	int code = cgroup_open_root(&cgroup, &root, err);
 
-	if (code)
+	if (code && links.attached < OUTGOING_HOOKS)
 		return code;
+	err_clear(err); // attached, although cgroup 2 is not visible here
 	if (links.attached < OUTGOING_HOOKS || links.narrow) {
 		if ((code = attach_missing(i, cgroup, root, err)))
 			return code;

@@ -17,8 +17,9 @@
 // Are there block entries of outgoing calls, perhaps expired ones?
 bool outgoing_wanted(const struct instance *i);
 // Attaches the programs that are not attached, or only to a part of the visible cgroup 2. -ENOENT
-// (ERR_SYSTEM, with a hint) without cgroup 2. *ret_whole: they see the calls of the whole machine;
-// false: of a container. 0 or -errno with err set; some may then be attached.
+// (ERR_SYSTEM, with a hint) without cgroup 2, unless all are attached. *ret_whole: they see the
+// calls of the whole machine; false: of a container. 0 or -errno with err set; some may then be
+// attached.
 int outgoing_attach(const struct instance *i, bool *ret_whole, struct err *err);
 // Attaches or detaches, as the entries require, after a commit and after instance_publish; before
 // that it does nothing. 0 or -errno with err set.

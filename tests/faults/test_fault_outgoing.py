@@ -138,4 +138,4 @@ def test_detach_out(labs):
 
 
 def test_attach_out(labs):
-    sweep(AttachOut, labs, {"old", "all"})
+    sweep(AttachOut, labs, {"old", "part", "all"})

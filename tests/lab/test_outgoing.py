@@ -183,8 +183,8 @@ def part_of_cgroups(group, argv):
 
 @pytest.fixture(name="group")
 def group_of_the_test():
-    root = next(line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-                if " - cgroup2 " in line)
+    mounts = pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    root = next(line.split()[4] for line in mounts if " - cgroup2 " in line)
     group = pathlib.Path(root, f"weir-test-{uuid.uuid4().hex[:8]}")
     group.mkdir()
     yield group
@@ -415,6 +415,8 @@ def test_without_cgroup_2(on, near):
     assert done.returncode == 2 and "cgroup 2 is not mounted" in done.stderr and "mount -t cgroup2" in done.stderr
     assert not on.json("list")["entries"] and fails(near) == 0
     on("block", "--out", BLOCKED4)
+    done = without_cgroups(on.argv("attach", "near0"))
+    assert done.returncode == 0 and "outgoing" not in done.stderr, "the programs are attached"
     on("detach")
     done = without_cgroups(on.argv("attach", "near0", "--max-entries", "1000"))
     assert done.returncode == 0 and "outgoing connections are not blocked: cgroup 2 is not mounted" in done.stderr
