@@ -68,11 +68,9 @@ static void set_counts(struct out *o, const struct batch_line *line)
 // A block of outgoing connections has two halves, and an allow entry beats one of them.
 static void warn_half(const struct change_overruled *one, const char *prefix)
 {
-	bool out = overlay_is_out(one->kind);
-
 	log_warning("%s %s are also allowed, and allow beats block: weir unallow %s%s",
-		    out ? "outgoing connections to" : "packets from", prefix, out ? "--out " : "",
-		    one->name[0] ? one->name : prefix);
+		    one->calls ? "outgoing connections to" : "packets from", prefix,
+		    one->calls ? "--out " : "", one->name[0] ? one->name : prefix);
 }
 
 void line_warn_overruled(const struct batch_line *line)

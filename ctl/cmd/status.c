@@ -17,6 +17,7 @@
 #include "ctl/cmd/status_agent.h"
 #include "ctl/cmd/status_all.h"
 #include "ctl/cmd/status_feeds.h"
+#include "ctl/cmd/status_limits.h"
 #include "ctl/cmd/status_names.h"
 #include "ctl/cmd/status_services.h"
 #include "ctl/control/detach_stale.h"
@@ -489,35 +490,6 @@ static void show_alarms(struct status *s)
 	alerts_show(&s->alerts, s->ctx->instance, s->ctx->out);
 }
 
-static void show_limit(struct out *o, const char *name, size_t used, size_t max)
-{
-	out_row(o);
-	out_cell(o, "table", "TABLE", name);
-	out_cell_u64(o, "used", "USED", used);
-	out_cell_u64(o, "max", "MAX", max);
-}
-
-static void show_limits(struct status *s)
-{
-	static const char *const maps[OVERLAY_TABLES] = {
-		"IPv4 hosts",    "IPv6 hosts",    "IPv4 prefixes",
-		"IPv6 prefixes", "outgoing IPv4", "outgoing IPv6",
-	};
-	size_t used[OVERLAY_TABLES] = {0};
-
-	if (overlay_fill(s->instance, used, NULL))
-		return;
-	out_table(s->ctx->out, "limits");
-	for (uint32_t n = 0; n < s->about->n_sets; n++) {
-		CLEANUP_FREE char *name = mem_printf("set @%s", s->about->sets[n].name);
-
-		show_limit(s->ctx->out, name, s->set_used[n], s->about->sets[n].max);
-	}
-	for (size_t m = 0; m < ARRAY_SIZE(maps); m++)
-		show_limit(s->ctx->out, maps[m], used[m], s->instance->meta.max_entries);
-	out_table_end(s->ctx->out);
-}
-
 // Adds "of eth1 " for a trial that attached interfaces and did not change the policy.
 static void add_tried(const struct status *s, const struct commit_state *state, struct text *t)
 {
@@ -659,7 +631,7 @@ static int show_instance(struct context *ctx, const struct args *args, size_t *r
 	status_services_show(ctx, &s.pool);
 	fill_sets(&s);
 	if (args_has(args, "limits"))
-		show_limits(&s);
+		status_limits_show(s.ctx, s.instance, s.about, s.set_used);
 	show_alarms(&s);
 	pool_close(&s.pool);
 	presence_free(&s.agent);

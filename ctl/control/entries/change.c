@@ -90,7 +90,7 @@ static void find_overruled(struct entry_change *c, const struct store *b)
 				continue;
 			vec_push(&c->overruled,
 				 ((struct change_overruled){
-					 item->prefix, kind,
+					 item->prefix, overlay_is_out(kind),
 					 mem_strdup(b->records.owners.at[allow->owner].name)}));
 		}
 }

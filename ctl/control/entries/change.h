@@ -23,8 +23,8 @@ struct change_left {
 // An allow entry of the same prefix as a new block entry, which then has no effect.
 struct change_overruled {
 	struct prefix prefix;
-	uint8_t kind; // whether it allows packets or calls
-	char *name;   // of the allow entry's owner; "" without
+	bool calls; // it allows outgoing connections, else packets
+	char *name; // of the allow entry's owner; "" without
 };
 
 // One command: what it asks for, and its result.
