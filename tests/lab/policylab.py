@@ -114,6 +114,7 @@ def in_force(weir):
     objects = sorted(str(path) for path in weir.bpffs.rglob("*"))
     state = {str(path): path.read_bytes() for path in weir.state.rglob("*") if path.is_file()}
     status = json.loads(weir("-j", "status", check=False).stdout)  # which may have alarms
+    status.pop("time")
     for interface in status["interfaces"]:
         interface.pop("in_pps"), interface.pop("dropped_pps")
     shown = weir("show", check=False)

@@ -491,11 +491,12 @@ def plain_s(balancer, addresses, check):
     (200, 'https "/name" port 443 insecure', 3),  # a handshake each: see docs/balancer.md
 ])
 def test_a_thousand_backends(balancer, node, many, tmp_path, count, check, most):
-    """A check costs at most that many times what a loop of system calls costs, at the same time on the same machine."""
+    """A check costs at most that many times what a loop of system calls costs, at the same time on the same machine. The history of
+    rates is measured by test_history."""
     path, addresses = tmp_path / "many.weir", many(count)
     write_many(path, balancer, addresses, f"check {check} every 2s timeout 1s")
     node("apply", path)
-    agent = node.run()
+    agent = node.run("--no-history")
     until(lambda: all_ok(node), 30)
     plain = [plain_s(balancer, addresses, check)]
     used_s = 0
