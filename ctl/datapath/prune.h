@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// An instruction that does nothing and does not remain.
-#define PRUNE_NOTHING ((struct bpf_insn){.code = BPF_JMP | BPF_JA, .imm = 1})
-
+// Removes the instructions of a program that nothing leads to, or that do nothing.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include <linux/bpf.h>
+
+// An instruction that does nothing and does not remain.
+#define PRUNE_NOTHING ((struct bpf_insn){.code = BPF_JMP | BPF_JA, .imm = 1})
 
 // Records of lines or functions, which begin with the index of an instruction, ascending.
 struct prune_records {
