@@ -35,7 +35,7 @@ static void read_nft(const char *json, size_t len, uint8_t choice)
 		.n_interfaces = choice & 3 ? (choice & 3) - 1u : 0,
 		.devices = devices,
 		.n_devices = choice & 4 ? 3 : 0,
-		.facts = {.early = choice & 16, .ttl = choice & 32, .dscp = choice & 64},
+		.facts = {.diverts = choice & 16, .ttl = choice & 32, .dscp = choice & 64},
 		.forward = choice & 8};
 	CLEANUP_TEXT struct text policy = {0};
 	struct import_counts counts = {0};
