@@ -63,11 +63,19 @@ def lab_factory():
         yield lambda **options: stack.enter_context(running_lab(**options))
 
 
+@pytest.fixture(autouse=True)
+def restored_names(request):
+    """The next test finds the records of the shared lab as they were, whoever has changed them: a test or a fixture."""
+    pair = request.getfixturevalue("pair") if "pair" in request.fixturenames else None
+    yield
+    if pair and pair.has_changed_names:
+        pair.dns("reset")
+
+
 @pytest.fixture
 def dns(pair):
     """dns(NAME, ADDRESS...) changes records for one test."""
-    yield pair.dns
-    pair.dns("reset")
+    return pair.dns
 
 
 @pytest.fixture(name="weir")

@@ -153,6 +153,7 @@ class Pair:
     def __init__(self, name, mtu=1500):
         self.name, self.mtu = name, mtu
         self.near_netns, self.far_netns = f"{name}-near", f"{name}-far"
+        self.has_changed_names = False
 
     def lab(self, *args, check=True):
         return run([LAB, *args, "--name", self.name], check=check)
@@ -165,6 +166,7 @@ class Pair:
 
     def dns(self, *args):
         """dns(NAME, ADDRESS...), dns(NAME, "none"), dns("reset"): the change is active on return."""
+        self.has_changed_names = args != ("reset",)
         self.lab("dns", "pair", *args)
 
     # Commands on a host. dns=True gives them the resolv.conf of the lab; weir must run without it.

@@ -62,6 +62,14 @@ def test_records_change_at_once(pair, dns):
     assert addresses(pair.query("blocked.lab")[1]) == ADDRESSES["blocked.lab"][0]
 
 
+@pytest.mark.parametrize("turn", [1, 2])  # in the second, after what the first has left behind
+def test_a_test_leaves_the_records_as_they_were(pair, turn):
+    assert addresses(pair.query("other.lab")[1]) == ["203.0.113.20"], turn
+    assert pair.query("moving.lab") == (NXDOMAIN, []), turn
+    pair.dns("other.lab", "none")
+    pair.dns("moving.lab", "203.0.113.31")
+
+
 @pytest.mark.parametrize("host", ["blocked.lab", "www.blocked.lab", "many.lab", "blocked"])
 def test_names_answer_in_both_families(pair, host):
     assert pair.ping4(host)

@@ -15,8 +15,7 @@ GRACE_S = 60
 @pytest.fixture(name="name", autouse=True)
 def moving_name(pair):
     pair.dns(NAME, ONE)
-    yield NAME
-    pair.dns(NAME, "none")
+    return NAME
 
 
 def of_name(weir):
