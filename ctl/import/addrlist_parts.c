@@ -8,6 +8,7 @@
 
 #include "ctl/base/addr_explain.h"
 #include "ctl/base/num.h"
+#include "ctl/import/expiring.h"
 
 int addrlist_add(struct addrlist *l, const char *text, size_t len, unsigned line, struct err *err)
 {
@@ -38,13 +39,7 @@ void addrlist_note_expiring(struct addrlist *l, const char *set, const char *ent
 			    uint64_t seconds)
 {
 	l->counts.expiring++;
-	text_add(&l->notes, "# weir block --set ");
-	for (const char *c = set; *c; c++)
-		text_addc(&l->notes, *c <= ' ' || *c > '~' ? '_' : *c);
-	text_addc(&l->notes, ' ');
-	for (const char *c = entry; *c; c++)
-		text_addc(&l->notes, *c <= ' ' || *c > '~' ? '_' : *c);
-	text_addf(&l->notes, " --for %jus\n", (uintmax_t)seconds);
+	expiring_note(set, entry, seconds, &l->notes);
 }
 
 static int compare(const void *a, const void *b)

@@ -7,7 +7,8 @@
 #include "ctl/base/num.h"
 #include "ctl/base/split.h"
 #include "ctl/import/addrlist.h"
-#include "ctl/import/steps.h"
+#include "ctl/import/expiring.h"
+#include "ctl/import/print_sets.h"
 #include "ctl/import/value.h"
 
 // ---- ipset save ---------------------------------------------------------------------------------
@@ -155,23 +156,11 @@ static int find_set(const struct ruleset *r, const char *name, const struct json
 
 static void note_elements(struct addrlist *l, const struct json *set, const char *name)
 {
-	const struct json *list = json_get(set, "elem");
+	struct expiring_counts n = {0};
 
-	for (size_t i = 0; i < json_length(list); i++) {
-		const struct json *elem = json_get(json_at(list, i), "elem");
-		const char *entry = json_get_string(elem, "val");
-		uint64_t seconds = json_get_u64(elem, "expires");
-
-		seconds = seconds ? seconds : json_get_u64(elem, "timeout");
-		seconds = seconds ? seconds : json_get_u64(set, "timeout");
-		if (!value_expires(json_at(list, i)) && !json_get(set, "timeout"))
-			continue;
-		entry = entry ? entry : json_text(json_at(list, i));
-		if (entry)
-			addrlist_note_expiring(l, name, entry, seconds);
-		else
-			l->counts.skipped++;
-	}
+	expiring_notes(set, name, SIZE_MAX, &l->notes, &n);
+	l->counts.expiring += n.noted;
+	l->counts.skipped += n.skipped;
 }
 
 static int read_set(struct addrlist *l, const struct ruleset *ruleset, const struct json *set,

@@ -112,25 +112,59 @@ static bool read_values(const struct condition_place *place, const struct known_
 	return operate(place->values.arena, op, match_max(form->field, form->families), ret);
 }
 
-static void read_form(const struct condition_place *place, const struct known_condition *form,
-		      const char *op, const struct json *right, struct matches *ret)
+// The set, if its elements that expire become a dynamic set. That is empty until commands fill it,
+// so only a drop can ask it.
+static const struct json *find_dynamic(const struct condition_place *place,
+				       const struct known_condition *form, const char *op,
+				       const struct json *right)
+{
+	bool listed = !strcmp(op, "==") || !strcmp(op, "in");
+
+	if (!place->values.drops || form->kind != KIND_ADDRESS || !listed)
+		return NULL;
+	return value_dynamic(&place->values, right, form->families);
+}
+
+static void add_dynamic(const struct known_condition *form, const struct json *set,
+			struct matches *ret)
+{
+	struct match m = match_any;
+
+	m.families = form->families;
+	m.in[form->field == MATCH_DST] = set;
+	vec_push(ret, m);
+}
+
+static void add_values(const struct condition_place *place, const struct known_condition *form,
+		       struct values v, bool part, struct matches *ret)
 {
 	struct arena *arena = place->values.arena;
 	struct match m = match_any;
-	struct values v = {0};
 
-	if (!read_values(place, form, op, right, &v)) {
-		condition_omit(ret);
-		vec_last(ret)->families = form->families;
-		return;
-	}
 	m.families = form->families;
 	m.loose = form->loose;
-	m.parts = (uint16_t)(v.part ? 1u << form->field : 0);
+	m.parts = (uint16_t)(part ? 1u << form->field : 0);
 	if (form->proto)
 		match_narrow(arena, &m, MATCH_PROTO, values_one(arena, form->proto, form->proto));
 	match_narrow(arena, &m, form->field, v);
 	vec_push(ret, m);
+}
+
+static void read_form(const struct condition_place *place, const struct known_condition *form,
+		      const char *op, const struct json *right, struct matches *ret)
+{
+	struct values v = {0};
+	bool known = read_values(place, form, op, right, &v);
+	const struct json *dynamic = v.part ? find_dynamic(place, form, op, right) : NULL;
+
+	if (known)
+		add_values(place, form, v, v.part && !dynamic, ret);
+	if (dynamic)
+		add_dynamic(form, dynamic, ret);
+	if (known || dynamic)
+		return;
+	condition_omit(ret);
+	vec_last(ret)->families = form->families;
 }
 
 // ---- TCP flags, fragments -----------------------------------------------------------------------

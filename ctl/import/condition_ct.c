@@ -101,6 +101,27 @@ static void add_invalid(struct arena *arena, struct matches *ret)
 	}
 }
 
+static bool negates(const char *op, const struct json *right)
+{
+	return !strcmp(op, "!") || (!strcmp(op, "!=") && json_kind(right) != JSON_IS_ARRAY);
+}
+
+// Weir's `not established` has fewer packets than the kernel's, which suits a drop: packets of TCP
+// and UDP without a connection. Related ones have none either, where there are expectations.
+static bool read_untracked(const struct condition_place *place, const char *op,
+			   const struct json *right, unsigned seen, struct matches *ret)
+{
+	const struct import_facts *facts = &place->options->facts;
+	struct match m = match_any;
+
+	if (!place->values.drops || !negates(op, right) || !(seen & 1) || seen & ~3u ||
+	    facts->zones || (seen & 2 && facts->helpers))
+		return false;
+	m.untracked = true;
+	vec_push(ret, m);
+	return true;
+}
+
 // Packets that the kernel leaves untracked by itself: neighbour and listener discovery.
 static void read_states(const struct condition_place *place, const char *op,
 			const struct json *right, struct matches *ret)
@@ -114,6 +135,8 @@ static void read_states(const struct condition_place *place, const char *op,
 		add_invalid(place->values.arena, ret);
 		return;
 	}
+	if (known && read_untracked(place, op, right, seen, ret))
+		return;
 	if (!known || (strcmp(op, "==") && strcmp(op, "in")) || seen & 12 ||
 	    (seen & 16 && facts->untracks) || (seen & 2 && facts->helpers) || facts->zones) {
 		condition_omit(ret);

@@ -186,17 +186,29 @@ static void fit_lists(struct match *m)
 			omit_fields(m, (enum match_field)i, (enum match_field)i);
 }
 
+// A list of a rule has addresses or a dynamic set.
+static void fit_sets(struct match *m)
+{
+	for (int i = 0; i < 2; i++)
+		if (m->in[i] && m->f[i].n)
+			match_omit(m);
+}
+
 // Ports exist in three protocols, a code with one type; a TTL is one span, and lists have a limit.
 void emit_fit(struct translation *w, struct match *m, bool drops)
 {
 	static const uint8_t numbers[] = {6, 17, 132};
 	struct values protos = protocols(w->arena, numbers, 3);
+	struct values tracked = protocols(w->arena, numbers, 2);
 	bool ports = m->f[MATCH_SPORT].n || m->f[MATCH_DPORT].n;
 
 	if (ports && !only_in(m, &protos) && drops)
 		match_narrow(w->arena, m, MATCH_PROTO, protos);
 	else if (ports && !only_in(m, &protos))
 		omit_fields(m, MATCH_SPORT, MATCH_DPORT);
+	if (m->untracked && !only_in(m, &tracked))
+		match_narrow(w->arena, m, MATCH_PROTO, tracked);
+	fit_sets(m);
 	fit_flags(m, drops);
 	fit_rewrites(w, m);
 	fit_lists(m);
@@ -230,7 +242,7 @@ uint8_t emit_drop(struct translation *w, enum step_action action, struct match m
 	part = m.parts || m.never || !match_covers(&m, &whole);
 	if (!left && !m.never)
 		add_step(w, action, &m, name, log);
-	return left || part ? OUTCOME_LEFT : OUTCOME_EXACT;
+	return left || part ? OUTCOME_LEFT : m.untracked ? OUTCOME_WIDER : OUTCOME_EXACT;
 }
 
 uint8_t emit_pass(struct translation *w, struct match m, const char *name, bool log)

@@ -5,6 +5,7 @@
 
 #include "ctl/base/addr.h"
 #include "ctl/base/vec.h"
+#include "ctl/import/print_sets.h"
 #include "ctl/import/steps.h"
 
 #define LINES    4000 // a policy has 4096
@@ -35,6 +36,9 @@ static bool matches(const struct match *m, const struct edge_packet *p)
 	if (!(m->families & p->family) || !(m->on >> p->on & 1) || m->fragment)
 		return false;
 	if (m->established && !p->established)
+		return false;
+	// Dynamic sets are empty.
+	if ((m->untracked && p->established) || m->in[0] || m->in[1])
 		return false;
 	if (m->flagged && (p->f[MATCH_PROTO] != 6 || (p->flags & m->mask) != m->flags))
 		return false;

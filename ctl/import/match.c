@@ -151,6 +151,16 @@ static void meet_flags(struct match *m, const struct match *b)
 	}
 }
 
+// A rule can ask one dynamic set for each address.
+static void meet_sets(struct match *m, const struct match *b)
+{
+	for (int i = 0; i < 2; i++) {
+		if (m->in[i] && b->in[i] && m->in[i] != b->in[i])
+			match_omit(m);
+		m->in[i] = b->in[i] ? b->in[i] : m->in[i];
+	}
+}
+
 struct match match_meet(struct arena *arena, const struct match *a, const struct match *b)
 {
 	struct match m = *a;
@@ -158,13 +168,15 @@ struct match match_meet(struct arena *arena, const struct match *a, const struct
 	m.families &= b->families;
 	m.on &= b->on;
 	m.established |= b->established;
+	m.untracked |= b->untracked;
 	m.fragment |= b->fragment;
 	m.loose |= b->loose;
 	m.omitted |= b->omitted;
 	m.parts |= b->parts;
 	m.rewrites |= b->rewrites;
-	m.never |= b->never || !m.families || !m.on;
+	m.never |= b->never || !m.families || !m.on || (m.established && m.untracked);
 	meet_flags(&m, b);
+	meet_sets(&m, b);
 	for (int i = 0; i < MATCH_FIELDS && !m.never; i++)
 		if (b->f[i].n)
 			match_narrow(arena, &m, (enum match_field)i, b->f[i]);
@@ -190,7 +202,8 @@ bool match_meets(const struct match *a, const struct match *b)
 {
 	uint8_t common = a->mask & b->mask;
 
-	if (a->never || b->never || !(a->families & b->families) || !(a->on & b->on))
+	if (a->never || b->never || !(a->families & b->families) || !(a->on & b->on) ||
+	    (a->established && b->untracked) || (a->untracked && b->established))
 		return false;
 	if (a->flagged && b->flagged && (a->flags & common) != (b->flags & common))
 		return false;
@@ -219,8 +232,12 @@ static bool values_cover(const struct values *outer, const struct values *inner)
 bool match_covers(const struct match *outer, const struct match *inner)
 {
 	if ((inner->families & ~outer->families) || (inner->on & ~outer->on) ||
-	    (outer->established && !inner->established) || (outer->fragment && !inner->fragment))
+	    (outer->established && !inner->established) || (outer->fragment && !inner->fragment) ||
+	    (outer->untracked && !inner->untracked))
 		return false;
+	for (int i = 0; i < 2; i++)
+		if (outer->in[i] && outer->in[i] != inner->in[i])
+			return false;
 	if (outer->flagged && (!inner->flagged || (outer->mask & ~inner->mask) ||
 			       (inner->flags & outer->mask) != outer->flags))
 		return false;

@@ -22,6 +22,8 @@ enum match_field {
 	MATCH_FIELDS,
 };
 
+struct json;
+
 #define MATCH_V4   1
 #define MATCH_V6   2
 #define MATCH_BOTH 3
@@ -30,19 +32,20 @@ enum match_field {
 struct values {
 	const struct interval *at;
 	size_t n;
-	const char *set; // the name of a set with exactly these addresses; NULL: none
+	const char *set; // the name of a set with exactly these values; NULL: none
 	bool part;       // the elements that stay in a set that changes
 };
 
 // Addresses and ICMP types belong to one family: a match that has them has one bit in `families`.
 struct match {
 	struct values f[MATCH_FIELDS];
-	uint64_t on;      // bits of the interfaces of the policy; all bits: any
-	uint8_t families; // MATCH_V4, MATCH_V6
-	bool flagged;     // TCP flags: of `mask`, those in `flags` are set
+	const struct json *in[2]; // dynamic sets with the source, the destination; NULL: any
+	uint64_t on;              // bits of the interfaces of the policy; all bits: any
+	uint8_t families;         // MATCH_V4, MATCH_V6
+	bool flagged;             // TCP flags: of `mask`, those in `flags` are set
 	uint8_t flags, mask;
-	bool established, fragment;
-	bool never;     // no packet matches
+	bool established, untracked, fragment; // untracked: not established
+	bool never;                            // no packet matches
 	bool loose;     // matches more packets than the original: not for a drop
 	bool omitted;   // a condition was left out; then it is loose too
 	uint16_t parts; // fields with fewer values than the original's, for a drop only

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Prints the rules in the language of weir-policy(5).
-#include <ctype.h>
 #include <search.h>
 #include <string.h>
 
-#include "ctl/base/addr.h"
 #include "ctl/base/vec.h"
+#include "ctl/import/print_sets.h"
 #include "ctl/import/steps.h"
-#include "ctl/policy/keywords.h"
 
 #define ITEMS 16 // longer lists of addresses are sets
-#define NAME  31
-
-struct set {
-	char name[NAME + 1];
-	const struct values *values;
-	uint8_t family;
-};
 
 struct policy_printer {
 	struct text rules;
-	VEC(struct set) sets;
-	unsigned numbered; // sets whose names have a number
+	struct policy_sets sets;
 	const struct import_options *options;
 };
 
@@ -34,8 +24,8 @@ static bool is_bare(const struct import_rule *s)
 	for (int i = 0; i < MATCH_FIELDS; i++)
 		if (m->f[i].n)
 			return false;
-	return m->on == ~0ull && !m->flagged && !m->established && !m->fragment && !s->log &&
-	       s->action <= STEP_DROP;
+	return m->on == ~0ull && !m->flagged && !m->established && !m->untracked && !m->in[0] &&
+	       !m->in[1] && !m->fragment && !s->log && s->action <= STEP_DROP;
 }
 
 // The rules at the end that decide everything of a family.
@@ -185,90 +175,12 @@ enum step_action steps_finish(struct import_rules *steps, struct arena *arena)
 
 // ---- values -------------------------------------------------------------------------------------
 
-void interval_print(const struct interval *v, uint8_t family, struct text *ret)
-{
-	unsigned bits = family == MATCH_V4 ? 32 : 128, host = 0;
-	struct addr first = interval_addr(v->first, family == MATCH_V4 ? 4 : 6);
-	struct addr last = interval_addr(v->last, family == MATCH_V4 ? 4 : 6);
-	address_number differ = v->first ^ v->last;
-	addr_text text;
-
-	while (host < bits && differ >> host & 1)
-		host++;
-	text_add(ret, addr_format(&first, text));
-	if (v->first == v->last)
-		return;
-	if ((host == bits || !(differ >> host)) &&
-	    !(v->first & (host == 128 ? ~(address_number)0 : ((address_number)1 << host) - 1)))
-		text_addf(ret, "/%u", bits - host);
-	else
-		text_addf(ret, "-%s", addr_format(&last, text));
-}
-
-static void print_addresses(const struct values *v, uint8_t family, const char *between,
-			    struct text *ret)
-{
-	address_number max = match_max(MATCH_SRC, family);
-
-	if (v->n > 1 && !v->at[0].first && v->at[v->n - 1].last == max) {
-		text_add(ret, family == MATCH_V4 ? "0.0.0.0/0" : "::/0");
-		for (size_t i = 0; i + 1 < v->n; i++) {
-			struct interval gap = {v->at[i].last + 1, v->at[i + 1].first - 1};
-
-			text_addf(ret, "%snot ", between);
-			interval_print(&gap, family, ret);
-		}
-		return;
-	}
-	for (size_t i = 0; i < v->n; i++) {
-		text_add(ret, i ? between : "");
-		interval_print(&v->at[i], family, ret);
-	}
-}
-
-static bool has_set(const struct policy_printer *p, const char *name)
-{
-	vec_each (&p->sets, s)
-		if (!strcmp(s->name, name))
-			return true;
-	return false;
-}
-
-static void name_set(struct policy_printer *p, struct set *s)
-{
-	const char *from = s->values->set ? s->values->set : "list";
-	char base[NAME - 4];
-	size_t n = 0;
-
-	for (; from[n] && n + 1 < sizeof(base); n++)
-		base[n] = isalnum((unsigned char)from[n]) || from[n] == '-' ? from[n] : '_';
-	base[n] = '\0';
-	snprintf(s->name, sizeof(s->name), "%s%s", isalpha((unsigned char)base[0]) ? "" : "s",
-		 base);
-	while (has_set(p, s->name) || keyword_is(s->name))
-		snprintf(s->name, sizeof(s->name), "%s%.18s-%u",
-			 isalpha((unsigned char)base[0]) ? "" : "s", base, ++p->numbered + 1);
-}
-
 static void print_side(struct policy_printer *p, const struct values *v, uint8_t family)
 {
-	struct set fresh = {.values = v, .family = family};
-
-	if (!v->set && v->n <= ITEMS) {
-		print_addresses(v, family, ", ", &p->rules);
-		return;
-	}
-	vec_each (&p->sets, s)
-		if (s->values->at == v->at ||
-		    (v->set && text_same(s->values->set, v->set) && s->family == family &&
-		     s->values->n == v->n &&
-		     !memcmp(s->values->at, v->at, v->n * sizeof(*v->at)))) {
-			text_addf(&p->rules, "@%s", s->name);
-			return;
-		}
-	name_set(p, &fresh);
-	vec_push(&p->sets, fresh);
-	text_addf(&p->rules, "@%s", fresh.name);
+	if (!v->set && v->n <= ITEMS)
+		addresses_print(v, family, ", ", &p->rules);
+	else
+		text_addf(&p->rules, "@%s", policy_set_of(&p->sets, SET_ADDRESSES, v, family));
 }
 
 static void print_number(struct text *t, enum import_kind kind, uint32_t n)
@@ -322,17 +234,22 @@ static void print_end(struct policy_printer *p, const struct match *m, const cha
 {
 	struct text *t = &p->rules;
 
-	if (!m->f[address].n && !m->f[port].n && !any)
+	if (!m->f[address].n && !m->f[port].n && !m->in[address] && !any)
 		return;
 	text_addf(t, " %s ", word);
-	if (m->f[address].n)
+	if (m->in[address])
+		text_addf(t, "@%s", policy_set_dynamic(&p->sets, m->in[address]));
+	else if (m->f[address].n)
 		print_side(p, &m->f[address], m->families);
 	else
 		text_add(t, any ? any : "any");
-	if (m->f[port].n) {
-		text_add(t, " port ");
+	if (!m->f[port].n)
+		return;
+	text_add(t, " port ");
+	if (m->f[port].set)
+		text_addf(t, "@%s", policy_set_of(&p->sets, SET_PORTS, &m->f[port], 0));
+	else
 		print_numbers(t, KIND_NUMBER, &m->f[port]);
-	}
 }
 
 static void print_conditions(struct policy_printer *p, const struct match *m)
@@ -383,15 +300,17 @@ static void print_match(struct policy_printer *p, const struct match *m)
 	bool one = m->families != MATCH_BOTH && !m->f[MATCH_SRC].n && !m->f[MATCH_DST].n &&
 		   !m->f[MATCH_TYPE].n;
 	const char *any = !one ? NULL : m->families == MATCH_V4 ? "0.0.0.0/0" : "::/0";
+	// Beside a dynamic set, the other address has the family.
+	const char *to = m->in[MATCH_SRC] && any ? any : has_ports(m) ? "any" : NULL;
 
-	if (m->established)
-		text_add(&p->rules, " established");
+	if (m->established || m->untracked)
+		text_add(&p->rules, m->untracked ? " not established" : " established");
 	if (m->f[MATCH_PROTO].n) {
 		text_add(&p->rules, " proto ");
 		print_protocols(&p->rules, &m->f[MATCH_PROTO]);
 	}
 	print_end(p, m, "from", MATCH_SRC, MATCH_SPORT, any);
-	print_end(p, m, "to", MATCH_DST, MATCH_DPORT, has_ports(m) ? "any" : NULL);
+	print_end(p, m, "to", MATCH_DST, MATCH_DPORT, to);
 	print_conditions(p, m);
 	print_interfaces(p, m->on);
 }
@@ -410,15 +329,6 @@ static void print_step(struct policy_printer *p, const struct import_rule *s)
 }
 
 // ---- the policy ---------------------------------------------------------------------------------
-
-static void print_sets(const struct policy_printer *p, struct text *ret)
-{
-	vec_each (&p->sets, s) {
-		text_addf(ret, "set %s {\n\t", s->name);
-		print_addresses(s->values, s->family, "\n\t", ret);
-		text_add(ret, "\n}\n");
-	}
-}
 
 // Packets that the hook does not see. lo is not among the addresses: XDP is not there.
 static void print_scope(const struct import_options *options, enum step_action last,
@@ -453,9 +363,9 @@ void policy_print(const struct import_rules *steps, const struct import_options 
 	text_add(ret, "malformed pass # the kernel has its own checks\n");
 	if (drops)
 		text_add(ret, "fragments pass # the kernel puts them together first\n");
-	print_sets(&p, ret);
+	policy_sets_print(&p.sets, ret);
 	print_scope(options, last, ret);
 	text_add(ret, text_get(&p.rules));
 	text_free(&p.rules);
-	vec_free(&p.sets);
+	vec_free(&p.sets.at);
 }

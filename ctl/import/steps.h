@@ -46,5 +46,3 @@ void policy_print(const struct import_rules *steps, const struct import_options 
 // rule that matches decides, as in the policy.
 void expects_print(const struct import_rules *steps, const struct import_options *options,
 		   enum step_action last, struct text *ret);
-// An address, a prefix or a range.
-void interval_print(const struct interval *v, uint8_t family, struct text *ret);

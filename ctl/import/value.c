@@ -178,9 +178,46 @@ static int read_set(const struct value_place *place, const struct json *list, en
 	if (code)
 		return code;
 	ret->part |= changes;
-	if (kind == KIND_ADDRESS && !ret->part)
+	if ((kind == KIND_ADDRESS || kind == KIND_NUMBER) && !ret->part)
 		ret->set = json_get_string(list, "name");
 	return 0;
+}
+
+// ---- dynamic sets -------------------------------------------------------------------------------
+
+static bool may_expire(const struct json *set)
+{
+	const struct json *flags = json_get(set, "flags"), *list = json_get(set, "elem");
+
+	if (json_get(set, "timeout") || text_same(json_text(flags), "timeout"))
+		return true;
+	for (size_t i = 0; i < json_length(flags); i++)
+		if (text_same(json_text(json_at(flags, i)), "timeout"))
+			return true;
+	for (size_t i = 0; i < json_length(list); i++)
+		if (value_expires(json_at(list, i)))
+			return true;
+	return false;
+}
+
+const struct json *value_dynamic(const struct value_place *place, const struct json *j,
+				 uint8_t families)
+{
+	struct value_cache *c = place->cache;
+	bool named = json_kind(j) == JSON_IS_STRING && json_text(j)[0] == '@';
+	const struct json *set = named ? value_elements(place, j) : NULL;
+	const char *type = families == MATCH_V4 ? "ipv4_addr" : "ipv6_addr";
+
+	if (!c || !set || !text_same(json_get_string(set, "type"), type) ||
+	    ruleset_fillers(place->ruleset, set))
+		return NULL;
+	for (size_t i = 0; i < c->n_dynamic; i++)
+		if (c->dynamic[i] == set)
+			return set;
+	if (c->n_dynamic == VALUE_DYNAMIC || !may_expire(set))
+		return NULL;
+	c->dynamic[c->n_dynamic++] = set;
+	return set;
 }
 
 // ---- each set once ------------------------------------------------------------------------------

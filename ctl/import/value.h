@@ -9,8 +9,12 @@
 #define VALUE_UNKNOWN -1 // a form or word that is not known
 #define VALUE_CHANGES -2 // a set that changes while the rules are active
 
+#define VALUE_DYNAMIC 8 // dynamic sets of a policy
+
 // Sets that have been read, also those whose values are not known.
 struct value_cache {
+	const struct json *dynamic[VALUE_DYNAMIC]; // that become dynamic sets
+	size_t n_dynamic;
 	void *sets;  // of tsearch, in the arena
 	size_t work; // elements read since the caller has set it to 0
 };
@@ -30,6 +34,10 @@ int value_read(const struct value_place *place, const struct json *j, enum impor
 const struct json *value_elements(const struct value_place *place, const struct json *j);
 // Do packets or commands change the set while the rules are active?
 bool value_changes(const struct ruleset *r, const struct json *set);
+// The set of addresses of this family, if a dynamic set can have its elements that expire: commands
+// fill it, and no rule. NULL: another value, or the policy has too many dynamic sets.
+const struct json *value_dynamic(const struct value_place *place, const struct json *j,
+				 uint8_t families);
 void value_cache_free(struct value_cache *c);
 // Does the element of a set have a timeout?
 bool value_expires(const struct json *element);

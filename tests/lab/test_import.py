@@ -111,9 +111,9 @@ def random_conditions(rng, count, used=("", "")):
     ports = rng.choice((22, 53, 80, 443, 8080, "1000-40000", "{ 22, 80, 443 }", "{ 53, 1000-2000 }"))
     op = rng.choice(("", "", "", "!= "))
     proto, family, text = rng.choice((
-        ("tcp", "", f"tcp dport {op}{ports}"), ("udp", "", f"udp dport {op}{ports}"), ("tcp", "", f"tcp dport {op}{ports}"),
+        ("tcp", "", f"tcp dport {op}{ports}"), ("udp", "", f"udp dport {op}{ports}"), ("tcp", "", f"tcp dport {op}@web"),
         ("any", "", f"meta l4proto {{ tcp, udp }} th dport {op}{ports}"), ("tcp", "", f"tcp sport {op}{rng.choice((1024, 30000))}"),
-        ("", "ip", f"ip saddr {op}{rng.choice(NETS)}"), ("", "ip", f"ip saddr {op}@four"), ("", "ip", f"ip saddr {op}@timed"),
+        ("", "ip", f"ip saddr {op}{rng.choice(NETS)}"), ("", "ip", f"ip saddr {op}@four"), ("", "ip", f"ip saddr {op}@timed"), ("", "ip", f"ip {rng.choice(('s', 'd'))}addr @short"),
         ("", "ip6", f"ip6 saddr {op}@six"), ("", "ip", f"ip daddr {op}10.77.0.1"),
         ("", "ip", "ip daddr { 10.77.0.1, 192.0.2.0/25 }"),
         ("any", "", f"meta l4proto {op}{rng.choice(('tcp', 'udp', 'icmp', 'gre', '{ tcp, udp }', '{ icmp, ipv6-icmp }'))}"),
@@ -124,6 +124,7 @@ def random_conditions(rng, count, used=("", "")):
         ("icmp", "ip6", "icmpv6 type echo-request"), ("tcp", "", f"tcp flags & (fin|syn|rst|ack) {op or '== '}syn"),
         ("tcp", "", "tcp flags syn"), ("tcp", "", "tcp flags & (fin|psh) == 0"),
         ("", "", f"ct state {op}{rng.choice(('established', 'related', 'new', 'invalid', '{ established, related }'))}"),
+        ("", "", f"ct state {rng.choice(('!= established', '!= { established, related }', '! established,related'))}"),
         ("", "ip", f"ip ttl {rng.choice(('< ', '> ', ''))}{rng.choice((20, 32, 63, 64))}"),
         ("", "ip", f"ip dscp {op}{rng.choice(('cs1', 'af11'))}"),
         ("", "", f"meta length {rng.choice(('< ', '> '))}{rng.choice((60, 500))}"), ("", "", f"meta mark {op}1"),
@@ -161,6 +162,8 @@ def random_ruleset(rng):
     set four { type ipv4_addr; flags interval; elements = { 198.51.100.0/26, 203.0.113.9, 203.0.113.100-203.0.113.150 } }
     set six { type ipv6_addr; flags interval; elements = { 2001:db8:113::/64 } }
     set timed { type ipv4_addr; flags timeout; elements = { 198.51.100.40, 203.0.113.70 timeout 1h } }
+    set short { type ipv4_addr; flags timeout; timeout 2h; elements = { 203.0.113.9, 198.51.100.130, 10.77.0.1 } }
+    set web { type inet_service; flags interval; elements = { 22, 80, 443, 1000-1100 } }
 """
     verdicts = ["accept", "accept", "drop", "drop", "reject", "return", "counter", "log"]
     for i in range(4):
@@ -288,6 +291,8 @@ def compare(name, ruleset, options, tmp_path):
         policy.write_text(weir("import", form, ruleset, *options).stdout)
         try:
             weir("apply", policy, *([] if "-i" in options else ["-i", "near0"]))
+            for command in re.findall(r"^# weir (block --set .+)", policy.read_text(), re.M):
+                weir(*command.split(), "--force")
             hosts[0].record(ACCEPTED)
             hosts[1].record(PASSED)
             families = send_to_both(hosts, 1, text)

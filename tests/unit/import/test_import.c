@@ -142,6 +142,22 @@ static const struct one_rule rules[] = {
 	{"", MATCH("!", CT("state"), "\"established\"") ", " ACCEPT,
 	 "# passes more than the original: in 1", 0, 1, 0},
 	{"", MATCH("!", CT("status"), "\"dnat\"") ", " ACCEPT, "default pass", 0, 1, 0},
+	// and its `not established` fewer
+	{"", MATCH("!=", CT("state"), "\"established\"") ", " PORT("22") ", " DROP,
+	 "\"in 1\" drop not established proto tcp to any port 22\n", 0, 1, 0},
+	{"", MATCH("!", CT("state"), "[\"established\", \"related\"]") ", " DROP,
+	 "\"in 1\" drop not established proto tcp, udp\n# left to nft: in 1", 0, 0, 1},
+	{"",
+	 MATCH("!=", CT("state"),
+	       "{\"set\": [\"established\", \"related\"]}") ", " PORT("22") ", " DROP,
+	 "\"in 1\" drop not established proto tcp to any port 22\n", 0, 1, 0},
+	{"", MATCH("!=", CT("state"), "[\"established\", \"related\"]") ", " DROP, "!\"in 1\"", 0,
+	 0, 1},
+	{"", MATCH("!=", CT("state"), "\"related\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{"", MATCH("!", CT("state"), "[\"established\", \"new\"]") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{RULE("in", MATCH("in", CT("state"), "\"established\"") ", " ACCEPT) ", ",
+	 MATCH("!", CT("state"), "\"established\"") ", " PORT("22") ", " DROP,
+	 "\"in 2\" drop not established", 0, 2, 0},
 	// packets are put together before they are measured
 	{"", MATCH("<", META("length"), "500") ", " DROP, "!\"in 1\"", 0, 0, 1},
 	{"", MATCH(">", PAYLOAD("ip", "length"), "500") ", " ACCEPT, "default pass", 0, 1, 0},
@@ -205,16 +221,52 @@ static const struct one_rule rates[] = {
 	"{\"map\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"m\", \"type\": " \
 	"\"inet_service\", \"map\": \"verdict\"" flags ", \"elem\": [[22, {\"drop\": null}]]}}, "
 
+#define FILLED                                                        \
+	RULE("sub", "{\"set\": {\"op\": \"add\", \"elem\": " PAYLOAD( \
+			    "ip", "saddr") ", \"set\": \"@s\"}}")     \
+	", "
+#define EIGHT(m)    m("a") m("b") m("c") m("d") m("e") m("f") m("g") m("h")
+#define SHORT(name) SET(name, "ipv4_addr", ", \"flags\": \"timeout\"") ", "
+#define USED(name)  RULE("in", MATCH("==", PAYLOAD("ip", "saddr"), "\"@" name "\"") ", " DROP) ", "
+#define PORTS       SET("web", "inet_service", ", \"elem\": [80, {\"range\": [8000, 8100]}]") ", "
+
 static const struct one_rule sets[] = {
 	{TIMED(", \"flags\": [\"timeout\"]"), SADDR("==") ", " DROP,
+	 "\"in 1\" drop from 192.0.2.1\n\"in 1 (2)\" drop from @s to 0.0.0.0/0\n", 1, 0, 0},
+	{TIMED(", \"flags\": \"timeout\""), SADDR("==") ", " DROP,
+	 "# weir block --set s 192.0.2.9 --for 9s\nset s dynamic #", 1, 0, 0},
+	{TIMED(""), SADDR("==") ", " DROP, "drop from @s to 0.0.0.0/0\n", 1, 0, 0},
+	{TIMED(", \"timeout\": 60, \"size\": 9"), SADDR("==") ", " DROP,
+	 "# weir block --set s 192.0.2.1 --for 60s\n# weir block --set s 192.0.2.9 --for 9s\n"
+	 "set s dynamic max 9 expire 60s #",
+	 1, 0, 0},
+	{TIMED(", \"timeout\": 60"),
+	 MATCH("==", PAYLOAD("ip", "daddr"), "\"@s\"") ", " PORT("22") ", " DROP,
+	 "\"in 1\" drop proto tcp from 0.0.0.0/0 to @s port 22\n", 1, 0, 0},
+	{TIMED(", \"timeout\": 60"), SADDR("==") ", " PORT("22") ", " DROP,
+	 "\"in 1\" drop proto tcp from @s to 0.0.0.0/0 port 22\n", 1, 0, 0},
+	// one item for each address, and one family
+	{TIMED(", \"timeout\": 60"),
+	 SADDR("==") ", " MATCH("==", PAYLOAD("ip", "saddr"), "\"192.0.2.9\"") ", " DROP,
+	 "!\"in 1\"", 0, 0, 1},
+	{TIMED(", \"timeout\": 60"), MATCH("==", PAYLOAD("ip6", "saddr"), "\"@s\"") ", " DROP,
+	 "!\"in 1\"", 0, 0, 1},
+	// rules fill the set, or the policy has eight others
+	{TIMED(", \"flags\": \"timeout\"") FILLED, SADDR("==") ", " DROP,
 	 "\"in 1\" drop from 192.0.2.1\n", 0, 0, 1},
-	{TIMED(", \"flags\": \"timeout\""), SADDR("==") ", " DROP, "\"in 1\" drop from 192.0.2.1\n",
-	 0, 0, 1},
-	{TIMED(""), SADDR("==") ", " DROP, "\"in 1\" drop from 192.0.2.1\n", 0, 0, 1},
-	{TIMED(", \"timeout\": 60"), SADDR("==") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{TIMED(", \"flags\": \"timeout\"") EIGHT(SHORT) EIGHT(USED), SADDR("==") ", " DROP,
+	 "\"in 9\" drop from 192.0.2.1\n# left to nft: in 9", 8, 0, 1},
 	{TIMED(", \"flags\": \"timeout\""), SADDR("!=") ", " DROP, "!\"in 1\"", 0, 0, 1},
 	{TIMED(", \"flags\": \"timeout\""), SADDR("==") ", " ACCEPT,
 	 "\"IPv4\" pass from 0.0.0.0/0\n", 0, 1, 0},
+	{TIMED(", \"flags\": \"timeout\""), SADDR("==") ", {\"jump\": {\"target\": \"sub\"}}",
+	 "!dynamic", 0, 0, 0},
+	// ports
+	{PORTS, PORT("\"@web\"") ", " ACCEPT, "\"in 1\" pass proto tcp to any port @web\n", 1, 0,
+	 0},
+	{PORTS, PORT("\"@web\"") ", " DROP, "set web ports { 80, 8000-8100 }\n", 1, 0, 0},
+	{PORTS, MATCH("!=", PAYLOAD("tcp", "dport"), "\"@web\"") ", " DROP,
+	 "\"in 1\" drop proto tcp to any port 0-79, 81-7999, 8101-65535\n", 1, 0, 0},
 	{MAP(""), VMAP(PAYLOAD("tcp", "dport"), "\"@m\""),
 	 "\"in 1\" drop proto tcp to any port 22\n", 1, 0, 0},
 	// a map that changes may accept
@@ -239,6 +291,10 @@ static const struct one_rule others[] = {
 	 MATCH("==", CT("state"), "\"related\"") ", " ACCEPT, "default pass", 0, 1, 0},
 	{"{\"ct helper\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"ftp\"}}, ",
 	 MATCH("==", CT("state"), "\"related\"") ", " ACCEPT, "default pass", 0, 1, 0},
+	{"{\"ct helper\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"ftp\"}}, ",
+	 MATCH("!", CT("state"), "[\"established\", \"related\"]") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{RULE("sub", "{\"mangle\": {\"key\": {\"ct\": {\"key\": \"zone\"}}, \"value\": 1}}") ", ",
+	 MATCH("!=", CT("state"), "\"established\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
 	{RULE("sub", "{\"notrack\": null}") ", ",
 	 MATCH("==", CT("state"), "\"untracked\"") ", " ACCEPT, "default pass", 0, 1, 0},
 	{RULE("sub", "{\"mangle\": {\"key\": {\"ct\": {\"key\": \"zone\"}}, \"value\": 1}}") ", ",
