@@ -42,6 +42,8 @@
 /* Bounds of a rate: one packet an hour to 10 Tbit/s. */
 #define POLICY_RATE_PACKETS 1000000000ull
 #define POLICY_RATE_BITS    10000000000000ull
+/* Connections of a source: the count has 20 bits. */
+#define POLICY_CONNECTIONS 1000000
 /* `max` of a table per source, or of a dynamic set: 1 GB of cache lines. */
 #define POLICY_RATE_MAX     16777216
 #define POLICY_RATE_DEFAULT 65536

@@ -15,7 +15,8 @@
 #define WEIR_WORD_MARKERS(X) \
 	X(UNTRACKED) /* not established */ \
 	X(PORT_LIMITS) /* a limit per source and port */ \
-	X(SET_COUNTS) /* a dynamic set that counts */
+	X(SET_COUNTS) /* a dynamic set that counts */ \
+	X(CONNECTIONS) /* over N connections per source */
 
 #define WEIR_MARKERS(X) \
 	/* programs */ \

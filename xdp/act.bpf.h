@@ -7,6 +7,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "xdp/connections.bpf.h"
 #include "xdp/established.bpf.h"
 #include "xdp/event.bpf.h"
 #include "xdp/limit.bpf.h"
@@ -104,6 +105,15 @@ static __always_inline bool untracked_holds(struct xdp_md *ctx, struct packet *p
 	return pkt->has_l4 && !established(ctx, pkt);
 }
 
+/* Does the source have so many connections to this host? */
+static __always_inline bool has_connections(struct packet *pkt, const struct policy_rule *rule,
+					    __u32 index)
+{
+	if (!marker_is(MARK_CONNECTIONS, 1) || !(rule->flags & RULE_CONNECTIONS))
+		return true;
+	return connections_hold(pkt, index);
+}
+
 /* The conditions of a real packet; the limit last, because it charges. */
 static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *pkt,
 					    const struct policy_rule *rule, __u32 index)
@@ -115,6 +125,8 @@ static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *p
 	if (!untracked_holds(ctx, pkt, rule))
 		return false;
 	if (rule->flags & RULE_PROBABILITY && random32() >= rule->probability)
+		return false;
+	if (!has_connections(pkt, rule, index))
 		return false;
 	return !(rule->flags & RULE_LIMIT) || limit_holds(ctx, index, pkt->l3_offset, pkt->family);
 }
@@ -140,7 +152,8 @@ static __always_inline bool conditions_supposed(const struct policy_test *test,
 		return false;
 	if (rule->flags & RULE_PROBABILITY && !test->over)
 		return false;
-	return !(rule->flags & RULE_LIMIT) || !test->over == !!(rule->flags & RULE_UNDER);
+	return !(rule->flags & (RULE_LIMIT | RULE_CONNECTIONS)) ||
+	       !test->over == !!(rule->flags & RULE_UNDER);
 }
 
 /* For a test packet that represents many: sets and connections as they are, but conditions that
@@ -154,7 +167,7 @@ static __always_inline bool conditions_calm(struct xdp_md *ctx, struct packet *p
 		return false;
 	if (!untracked_holds(ctx, pkt, rule))
 		return false;
-	return !(rule->flags & RULE_LIMIT) || rule->flags & RULE_UNDER;
+	return !(rule->flags & (RULE_LIMIT | RULE_CONNECTIONS)) || rule->flags & RULE_UNDER;
 }
 
 static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,

@@ -66,6 +66,7 @@ struct agent {
 	struct names_part *names;
 	struct places_part *places;
 	struct history_part *history;
+	struct recount *recount;
 	// To be called when what the policy file is made from has changed; NULL: not yet. applied:
 	// its feeds are followed too. Before that, the apply fetches them.
 	void (*inputs_changed)(struct agent *a, bool applied);
@@ -91,7 +92,8 @@ struct agent_part {
 #define AGENT_BY_FILE "agent (file)"
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
-	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks, agent_history;
+	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks, agent_history,
+	agent_recount;
 
 // To be called with the number of places of entries whenever the names of the instance were listed.
 void places_listed(struct agent *a, size_t n);

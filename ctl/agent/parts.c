@@ -28,7 +28,7 @@ static const struct agent_part *const parts[] = {
 	&agent_hooks, // before the parts that tell something
 	&agent_policy,  &agent_housekeeping, &agent_links, &agent_health_part,
 	&agent_feeds, // before the files, which have feeds
-	&agent_files,   &agent_api,          &agent_names, &agent_places,
+	&agent_files,   &agent_api,          &agent_names, &agent_places,      &agent_recount,
 	&agent_history, // after the API, whose clients read it
 };
 

@@ -16,6 +16,7 @@
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/status_agent.h"
 #include "ctl/cmd/status_all.h"
+#include "ctl/cmd/status_connections.h"
 #include "ctl/cmd/status_feeds.h"
 #include "ctl/cmd/status_limits.h"
 #include "ctl/cmd/status_names.h"
@@ -59,6 +60,7 @@ struct status {
 	struct presence agent;
 	struct unseen_watch unseen;
 	struct status_names names;
+	struct connections_state connections;
 };
 
 __attribute__((format(printf, 4, 5))) static void alarm_add(void *status, const char *kind,
@@ -469,6 +471,7 @@ static void show_alarms(struct status *s)
 			alarm_iface(s, number);
 	for (uint32_t set = 0; set < s->about->n_sets; set++)
 		alarm_set(s, &s->about->sets[set], s->set_used[set]);
+	status_connections_alarms(&s->connections, alarm_add, s);
 	status_services_alarms(s->ctx, &s->pool, alarm_add, s);
 	alarm_agent(s);
 	if (empty.packets)
@@ -630,8 +633,9 @@ static int show_instance(struct context *ctx, const struct args *args, size_t *r
 	show_ifaces(&s);
 	status_services_show(ctx, &s.pool);
 	fill_sets(&s);
+	s.connections = status_connections_read(i);
 	if (args_has(args, "limits"))
-		status_limits_show(s.ctx, s.instance, s.about, s.set_used);
+		status_limits_show(s.ctx, s.instance, s.about, s.set_used, &s.connections);
 	show_alarms(&s);
 	pool_close(&s.pool);
 	presence_free(&s.agent);

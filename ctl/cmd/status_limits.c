@@ -14,7 +14,8 @@ static void show(struct out *o, const char *name, size_t used, size_t max)
 }
 
 void status_limits_show(struct context *ctx, const struct instance *i,
-			const struct generation_about *about, const size_t *set_used)
+			const struct generation_about *about, const size_t *set_used,
+			const struct connections_state *connections)
 {
 	static const char *const maps[OVERLAY_TABLES] = {
 		"IPv4 hosts",    "IPv6 hosts",    "IPv4 prefixes",
@@ -30,6 +31,8 @@ void status_limits_show(struct context *ctx, const struct instance *i,
 
 		show(ctx->out, name, set_used[n], about->sets[n].max);
 	}
+	if (connections->present)
+		show(ctx->out, "sources with connections", connections->sources, connections->room);
 	for (size_t m = 0; m < ARRAY_SIZE(maps); m++)
 		show(ctx->out, maps[m], used[m], i->meta.max_entries);
 	out_table_end(ctx->out);

@@ -3,9 +3,11 @@
 #pragma once
 
 #include "ctl/cmd/command.h"
+#include "ctl/datapath/connections.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 
-// about: of the active policy; set_used: elements, as about->sets.
+// about, connections: of the active policy; set_used: elements, as about->sets.
 void status_limits_show(struct context *ctx, const struct instance *i,
-			const struct generation_about *about, const size_t *set_used);
+			const struct generation_about *about, const size_t *set_used,
+			const struct connections_state *connections);

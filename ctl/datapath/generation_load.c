@@ -15,6 +15,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/time.h"
+#include "ctl/datapath/connections.h"
 #include "ctl/datapath/lb_load.h"
 #include "ctl/datapath/maps.h"
 #include "ctl/datapath/markers.h"
@@ -56,6 +57,7 @@ static int size_maps(struct policy_bpf *skel, const struct image *image)
 	} sizes[] = {
 		{skel->maps.rules, image->n_rules},
 		{skel->maps.buckets, image->n_tables},
+		{skel->maps.connections, connections_elements(image)},
 	};
 	int code = size_tables(skel->maps.tables, image);
 
@@ -110,6 +112,7 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_UNTRACKED, !!(image->config.flags & RULE_UNTRACKED));
 	markers_number(m, MARK_PORT_LIMITS, image->port_limits);
 	markers_number(m, MARK_SET_COUNTS, has_counts(&image->config));
+	markers_number(m, MARK_CONNECTIONS, image->n_connection_rules != 0);
 	// The maps of the balancer stay so without services.
 	for (enum marker_number n = MARK_SERVICES; n <= MARK_BACKENDS_N; n++)
 		markers_number(m, n, 0);
@@ -281,6 +284,8 @@ static int fill_all(const struct instance *i, struct generation *g, const struct
 	    (code = fill_sets(g, options, previous, err)))
 		return code;
 	if (options->load && (code = lb_load_fill(g, options->load, previous, err)))
+		return code;
+	if (i && image->n_connection_rules && (code = connections_begin(i, g, image, err)))
 		return code;
 	return fill_devices(g, options, err);
 }

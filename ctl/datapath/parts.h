@@ -31,16 +31,20 @@
 	X(PINS, pins) \
 	X(TUNNELS, tunnels) \
 	X(EGRESS, egress) \
-	X(STAGES, stages)
+	X(STAGES, stages) \
+	X(CONNECTIONS, connections)
 
 // Programs, and maps that only commands use: X(SYMBOL, "name in bpffs"). All after the first two
-// exist only in some generations: `general` if the first program is the short one, the others with
-// services.
+// exist only in some generations: `general` if the first program is the short one, `accepted`,
+// `released` and `found` with rules for numbers of connections, the others with services.
 #define PART_OTHERS(X) \
 	X(PROGRAM, "program") /* that root jumps to */ \
 	X(MARKERS, "markers") /* the values of ctl/datapath/markers.h */ \
 	X(GENERAL, "general") \
 	X(LB_PROGRAM, "balance") \
+	X(ACCEPTED, "accepted") /* links of ctl/datapath/connections.h */ \
+	X(RELEASED, "released") \
+	X(FOUND, "found") \
 	X(KEPT_SERVICES, "kept-services") /* struct lb_service */ \
 	X(KEPT_MEMBERS, "kept-members")   /* struct lb_member */
 /* clang-format on */

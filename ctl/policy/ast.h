@@ -95,13 +95,14 @@ struct ast_rate { // RATE: `count` packets or bits a period
 
 struct ast_limit { // "over" and "under"
 	bool given, under;
+	bool connections; // "N connections": the rate's count
 	struct ast_rate rate;
 	uint64_t burst; // 0: absent
 	bool has_per, has_mask, has_max;
 	uint8_t per; // enum policy_per
 	uint8_t mask4, mask6;
 	uint32_t max;
-	struct diag_at at, mask_at, max_at;
+	struct diag_at at, mask_at, max_at, burst_at;
 };
 
 struct ast_log {

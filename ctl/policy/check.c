@@ -78,12 +78,51 @@ static void check_frame(struct rule_check *k)
 
 // ---- conditions and modifiers -------------------------------------------------------------------
 
+// Connections are those of sockets of this host.
+static void check_counted_here(struct rule_check *k)
+{
+	static const char hint[] = "nft counts them: add @conns { ip saddr ct count over 50 } drop";
+	const struct ast_list *to = &k->ast->fields[AST_TO];
+
+	vec_each (&to->items, item) {
+		bool self = item->kind == AST_WORD && item->as_address == AST_SELF;
+		bool service = item->kind == AST_WORD && item->as_address == AST_LABEL;
+
+		if (service || (self && (to->negated || item->negated)))
+			fail(k, item->at, hint,
+			     "connections are counted for listeners of this host, not for packets "
+			     "that %s",
+			     service ? "a service sends on" : "are forwarded");
+	}
+}
+
+static void check_connections(struct rule_check *k)
+{
+	const struct ast_limit *a = &k->ast->limit;
+
+	if (a->per != PER_SOURCE && a->per != PER_SOURCE_PORT)
+		fail(k, a->at, "connections per source", "connections are counted per source");
+	if (a->burst)
+		fail(k, a->burst_at, NULL, "'burst' needs a rate");
+	if (has_word(k, AST_FRAGMENT))
+		fail(k, k->ast->field_at[AST_FRAGMENT], NULL,
+		     "connections are counted when a SYN arrives, not a later fragment");
+	if (has(k, AST_ETHERTYPE))
+		fail(k, k->ast->field_at[AST_ETHERTYPE], "leave out 'ethertype'",
+		     "connections are counted for TCP, not for frames");
+	check_counted_here(k);
+}
+
 static void check_limit(struct rule_check *k)
 {
 	const struct ast_limit *a = &k->ast->limit;
 
 	if (!a->given)
 		return;
+	if (a->connections) {
+		check_connections(k);
+		return;
+	}
 	if (a->has_mask && a->per == PER_RULE)
 		fail(k, a->mask_at, "per source mask …",
 		     "'mask' needs per source or per destination");

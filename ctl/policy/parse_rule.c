@@ -168,14 +168,14 @@ static bool parse_limit_mask(struct parser *p, struct ast_limit *limit)
 // { "burst" COUNT | "per" … | "mask" MASK | "max" COUNT }
 static bool parse_limit_words(struct parser *p, struct ast_limit *limit)
 {
-	struct diag_at burst_at = {0}, per_at = {0};
+	struct diag_at per_at = {0};
 	bool ok = true;
 
 	while (ok) {
 		const struct token *t = p->at;
 
 		if (parse_accept_word(p, "burst"))
-			ok = parse_once(p, &burst_at, t, "rate") &&
+			ok = parse_once(p, &limit->burst_at, t, "rate") &&
 			     parse_count(p, "a burst", 1, POLICY_RATE_BITS, &limit->burst);
 		else if (parse_accept_word(p, "per"))
 			ok = parse_once(p, &per_at, t, "rate") && parse_per(p, limit);
@@ -190,6 +190,25 @@ static bool parse_limit_words(struct parser *p, struct ast_limit *limit)
 	return ok;
 }
 
+static bool is_connections(const struct parser *p)
+{
+	const char *next =
+		parse_is(p, TOKEN_WORD) && p->at[1].kind == TOKEN_WORD ? p->at[1].text : "";
+
+	return !strcmp(next, "connections") || !strcmp(next, "connection");
+}
+
+// COUNT "connections", COUNT "connection"
+static bool parse_connections(struct parser *p, struct ast_limit *limit)
+{
+	limit->connections = true;
+	limit->rate = (struct ast_rate){.given = true, .at = p->at->at};
+	if (!parse_count(p, "a number of connections", 1, POLICY_CONNECTIONS, &limit->rate.count))
+		return false;
+	parse_next(p);
+	return true;
+}
+
 static bool parse_limit(struct parser *p, struct ast_rule *rule, const struct token *t)
 {
 	struct ast_limit *limit = &rule->limit;
@@ -199,7 +218,9 @@ static bool parse_limit(struct parser *p, struct ast_rule *rule, const struct to
 	limit->given = true;
 	limit->at = rule->field_at[AST_LIMIT] = t->at;
 	limit->under = !strcmp(t->text, "under");
-	return parse_rate(p, true, &limit->rate) && parse_limit_words(p, limit);
+	if (is_connections(p) ? !parse_connections(p, limit) : !parse_rate(p, true, &limit->rate))
+		return false;
+	return parse_limit_words(p, limit);
 }
 
 // ---- modifiers ----------------------------------------------------------------------------------

@@ -194,6 +194,7 @@ static void demand_all(struct field_work *k)
 	struct need ports = {.what = "ports", .at = k->ast->field_at[AST_DPORT]};
 	struct need flags = {.what = "TCP flags", .at = k->ast->field_at[AST_FLAGS]};
 	struct need established = {.what = "connections", .at = k->ast->field_at[AST_ESTABLISHED]};
+	struct need counted = {.what = "connections", .at = k->ast->field_at[AST_LIMIT]};
 
 	bits_set(ports.bits, PROTO_TCP);
 	bits_set(ports.bits, PROTO_UDP);
@@ -209,6 +210,9 @@ static void demand_all(struct field_work *k)
 		demand(k, &flags);
 	if (has_word(k, AST_ESTABLISHED))
 		demand(k, &established);
+	bits_set(counted.bits, PROTO_TCP);
+	if (k->ast->limit.connections)
+		demand(k, &counted);
 }
 
 static void read_proto(struct field_work *k)
@@ -429,6 +433,18 @@ static void check_frame(struct field_work *k)
 
 // ---- limit and modifiers ------------------------------------------------------------------------
 
+// Only the first packet of a connection is compared with the number of the others.
+static void read_first_packet(struct field_work *k)
+{
+	const uint8_t mask = FLAG_FIN | FLAG_SYN | FLAG_RST | FLAG_ACK;
+	struct resolved_flags *flags = &k->ret->flags;
+
+	if (flags->given && (flags->set != FLAG_SYN || flags->mask != mask))
+		fail(k, k->ast->field_at[AST_FLAGS], "leave out 'flags'",
+		     "connections are counted when a SYN arrives");
+	*flags = (struct resolved_flags){.given = true, .set = FLAG_SYN, .mask = mask};
+}
+
 static void read_limit(struct field_work *k)
 {
 	const struct ast_limit *a = &k->ast->limit;
@@ -436,9 +452,12 @@ static void read_limit(struct field_work *k)
 
 	if (!a->given)
 		return;
+	if (a->connections)
+		read_first_packet(k);
 	*r = (struct resolved_limit){
 		.given = true,
 		.under = a->under,
+		.connections = a->connections,
 		.bits = a->rate.bits,
 		.count = a->rate.count,
 		.period_ms = a->rate.period_ms,

@@ -149,8 +149,9 @@ struct resolved_probability {
 
 struct resolved_limit { // a condition: the packet exceeds the rate (or, `under`, does not)
 	bool given, under;
-	bool bits;      // count and burst are bits of the frame, else packets
-	uint64_t count; // a period
+	bool connections; // not a rate: so many connections that are open, in `count`
+	bool bits;        // count and burst are bits of the frame, else packets
+	uint64_t count;   // a period
 	uint32_t period_ms;
 	uint64_t burst;       // at least 1
 	uint8_t per;          // enum policy_per

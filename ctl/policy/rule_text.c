@@ -205,7 +205,10 @@ static const char *period(uint32_t ms)
 static void add_limit(struct text *t, const struct resolved_limit *limit)
 {
 	add_count(t, limit->count, limit->bits);
-	text_addf(t, "/%s", period(limit->period_ms));
+	if (limit->connections)
+		text_add(t, limit->count == 1 ? " connection" : " connections");
+	else
+		text_addf(t, "/%s", period(limit->period_ms));
 	if (limit->burst != limit->count)
 		text_addf(t, " burst %" PRIu64, limit->burst);
 	if (limit->per == PER_RULE)

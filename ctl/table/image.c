@@ -24,6 +24,7 @@ void image_free(struct image *i)
 		free(i->services[n].place);
 	}
 	free(i->services);
+	free(i->rules_of_port);
 	free(i->about);
 	free(i->rules);
 	tables_free(&i->tables);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/connections.h"
 #include "common/policy.h"
 #include "ctl/base/diag.h"
 #include "ctl/base/err.h"
@@ -41,6 +42,11 @@ struct image {
 	uint32_t n_logs;
 	// Code that only policies with these words have (common/markers.h).
 	bool port_limits; // a limit per source and port
+	// Rules with `over N connections`, by their numbers in common/connections.h.
+	struct connection_rule connection_rules[CONNECTION_RULES];
+	uint32_t n_connection_rules;
+	uint32_t *rules_of_port;     // bits, for each of 65536 ports; NULL: there is no such rule
+	uint32_t connection_sources; // room for these
 };
 
 void image_free(struct image *i);

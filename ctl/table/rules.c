@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/connections.h"
+#include "common/limits-policy.h"
 #include "common/limits.h"
 #include "ctl/base/num.h"
 #include "ctl/policy/words.h"
@@ -96,6 +98,10 @@ void rules_dump_conditions(const struct policy_rule *r, FILE *f)
 		fputs(" not established", f);
 	if (r->flags & RULE_PROBABILITY)
 		fprintf(f, " probability %u", r->probability);
+	if (r->flags & RULE_CONNECTIONS)
+		fprintf(f, " %s %u connections per %s mask %u/%u number %u",
+			r->flags & RULE_UNDER ? "under" : "over", r->connections,
+			choice_word(&choice_pers, r->per), r->mask4, r->mask6, r->connection_rule);
 	if (r->flags & RULE_LIMIT)
 		dump_limit(r, f);
 }
@@ -142,6 +148,50 @@ static int fill_meter(struct rules_builder *b, const struct resolved_rule *from,
 	return 0;
 }
 
+#define PORTS 65536
+
+static void add_ports(const struct resolved_rule *from, uint32_t bit, uint32_t *ports)
+{
+	const struct range16 all = {0, PORTS - 1};
+	const struct range16 *at = from->dport.given ? from->dport.at : &all;
+
+	for (size_t i = 0; i < (from->dport.given ? from->dport.n : 1); i++)
+		for (uint32_t port = at[i].first; port <= at[i].last; port++)
+			ports[port] |= bit;
+}
+
+static int fill_connections(struct rules_builder *b, const struct resolved_rule *from,
+			    struct policy_rule *to)
+{
+	const struct resolved_limit *limit = &from->limit;
+	struct image *i = b->out;
+
+	if (i->n_connection_rules == CONNECTION_RULES ||
+	    limit->max > POLICY_RATE_MAX - i->connection_sources) {
+		diag_error(b->diag, from->at,
+			   i->n_connection_rules < CONNECTION_RULES ? "write a smaller 'max'"
+								    : NULL,
+			   i->n_connection_rules < CONNECTION_RULES
+				   ? "the tables of connections of all rules take too much memory"
+				   : "more than %d rules with a number of connections",
+			   CONNECTION_RULES);
+		return -EINVAL;
+	}
+	if (!i->rules_of_port)
+		i->rules_of_port = mem_zalloc(PORTS, sizeof(*i->rules_of_port));
+	to->flags |= RULE_CONNECTIONS | (limit->under ? RULE_UNDER : 0);
+	to->per = limit->per;
+	to->mask4 = limit->mask4;
+	to->mask6 = limit->mask6;
+	to->connections = (uint32_t)limit->count;
+	to->connection_rule = i->n_connection_rules++;
+	i->connection_sources += limit->max;
+	i->connection_rules[to->connection_rule] = (struct connection_rule){
+		.mask4 = to->mask4, .mask6 = to->mask6, .ports = to->per == PER_SOURCE_PORT};
+	add_ports(from, 1u << to->connection_rule, i->rules_of_port);
+	return 0;
+}
+
 static int fill_limit(struct rules_builder *b, const struct resolved_rule *from,
 		      struct policy_rule *to)
 {
@@ -150,6 +200,8 @@ static int fill_limit(struct rules_builder *b, const struct resolved_rule *from,
 
 	if (!limit->given)
 		return 0;
+	if (limit->connections)
+		return fill_connections(b, from, to);
 	to->flags |= RULE_LIMIT | (limit->under ? RULE_UNDER : 0) | (limit->bits ? RULE_BITS : 0);
 	to->per = limit->per;
 	to->mask4 = limit->mask4;

@@ -128,6 +128,7 @@ static void change_flags(struct loaded *l)
 static void change_limit(struct loaded *l)
 {
 	CHANGE(l, limit.under, !l->rule.limit.under);
+	CHANGE(l, limit.connections, !l->rule.limit.connections);
 	CHANGE(l, limit.bits, !l->rule.limit.bits);
 	CHANGE(l, limit.count, l->rule.limit.count + 1);
 	CHANGE(l, limit.period_ms, 60000);

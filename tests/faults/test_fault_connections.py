@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""apply of `over N connections`: the old policy, or the new one with every connection counted; no program stays."""
+
+import json
+import pathlib
+import socket
+
+from labnet import Pair, run, socket_in, until
+from scenario import Scenario, sweep
+
+POLICIES = {
+    "old": "drop proto tcp to any port 9\n",
+    "new": "drop proto tcp to any port 8080 over 1 connection per source\n",
+}
+LATER = "192.0.2.8"
+
+
+def programs():
+    """How many programs of Weir count connections, on the whole machine."""
+    mounts = (line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines())
+    root = next(mount[1] for mount in mounts if mount[2] == "cgroup2")
+    shown = run(["bpftool", "-j", "cgroup", "show", root]).stdout.strip()
+    return sum(program["name"] == "weir_accepted" for program in json.loads(shown or "[]"))
+
+
+class ApplyConnections(Scenario):
+    after = "new"
+    stride, rare_stride = 8, 2
+
+    def prepare(self):
+        self.paths = {}
+        for name, text in POLICIES.items():
+            self.paths[name] = self.folder / f"{name}.weir"
+            self.paths[name].write_text(text)
+        self.argv = ("apply", self.paths["new"])
+        self.others = programs()
+        self.weir("attach", "near0", "--max-entries", "64")
+        self.weir("apply", self.paths["old"])
+        self.listener = socket_in(self.lab.near_netns, socket.AF_INET, socket.SOCK_STREAM)
+        self.listener.bind(("0.0.0.0", 8080))
+        self.listener.listen(50)
+        self.held = self.connect()  # before the apply
+        assert self.held
+        self.accepted = self.listener.accept()[0]
+        self.state = "old"
+
+    def connect(self):
+        sock = socket_in(self.lab.far_netns, socket.AF_INET, socket.SOCK_STREAM)
+        sock.settimeout(.3)
+        try:
+            sock.connect((Pair.near4, 8080))
+        except TimeoutError:
+            sock.close()
+            return None
+        return sock
+
+    def before(self):
+        if self.state != "old":
+            self.weir("apply", self.paths["old"])
+        self.state = "old"
+
+    def whole(self):
+        self.state = "unknown"
+        second = self.connect()
+        if second:
+            second.close()
+            self.listener.accept()[0].close()
+        self.state = "old" if second else "new"
+        assert self.weir("show").stdout in POLICIES.values()
+        return self.state
+
+    def generations(self):
+        return len(list((self.weir.bpffs / "gen").glob("*/accepted")))
+
+    def go_on(self, state, fault, outcome):
+        self.weir("block", LATER)
+        self.weir("unblock", LATER)
+        until(lambda: programs() - self.others == self.generations(), 5, "programs of generations that are gone")
+        assert self.whole() == state
+        if state == "new":
+            self.accepted.close()  # the connection that existed is removed once, and only once
+            self.held.close()
+            self.held = self.connect()
+            assert self.held, "a closed connection counts"
+            self.accepted = self.listener.accept()[0]
+            assert not self.connect()
+
+    def start_again(self, state):
+        self.weir("detach")
+        assert not list(self.weir.bpffs.parent.glob(f"{self.weir.name}*")), "objects in bpffs are left"
+        until(lambda: programs() == self.others, 5, "programs without an instance")
+        self.weir("attach", "near0", "--max-entries", "64")
+        self.state = self.whole()
+
+
+def test_apply(labs):
+    sweep(ApplyConnections, labs, {"old", "new"})
