@@ -16,6 +16,7 @@
 #include "ctl/datapath/connections.h"
 #include "ctl/datapath/lock.h"
 
+#define FIRST_MS 1000 // no agent may have run before
 #define EVERY_MS 60000
 
 struct recount {
@@ -101,7 +102,7 @@ static int start(struct agent *a, struct err *err)
 	r->agent = a;
 	a->recount = r;
 	agent_task_init(&r->task, a, "count of connections", run, r);
-	agent_task_in(&r->task, EVERY_MS);
+	agent_task_in(&r->task, FIRST_MS);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -159,6 +160,18 @@ static int load(const struct instance *i, const struct generation *g, const stru
 	return 0;
 }
 
+// Kernels since 6.18 keep data with a socket only if the processor exchanges 16 bytes at once.
+static int try_mark(const struct bpf_map *marks, struct err *err)
+{
+	CLEANUP_FD int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CLEANUP_FREE void *mark = mem_zalloc(1, bpf_map__value_size(marks));
+
+	if (fd >= 0 && !bpf_map_update_elem(bpf_map__fd(marks), &fd, mark, BPF_ANY))
+		return 0;
+	err_system(err, errno, "this kernel keeps no data of programs with a socket");
+	return err_hint(err, "new kernels need a processor with cmpxchg16b");
+}
+
 static int attach(const struct bpf_program *program, int cgroup, enum bpf_attach_type type,
 		  int *ret_fd, struct err *err)
 {
@@ -200,7 +213,8 @@ int connections_begin(const struct instance *i, struct generation *g, const stru
 
 	if (code || (code = load(i, g, image, &skel, err)))
 		return code;
-	if ((code = attach_all(skel, g, err)) || (code = connections_repeat(g, err))) {
+	if ((code = try_mark(skel->maps.marks, err)) || (code = attach_all(skel, g, err)) ||
+	    (code = connections_repeat(g, err))) {
 		err_prefix(err, "'over N connections'");
 		return code;
 	}

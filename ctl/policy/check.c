@@ -78,7 +78,7 @@ static void check_frame(struct rule_check *k)
 
 // ---- conditions and modifiers -------------------------------------------------------------------
 
-// Connections are those of sockets of this host.
+// The connections of sockets of this host are counted.
 static void check_counted_here(struct rule_check *k)
 {
 	static const char hint[] = "nft counts them: add @conns { ip saddr ct count over 50 } drop";

@@ -267,6 +267,7 @@ static const struct {
 	{"iifname", NULL, "write on"},
 	{"interface", NULL, "write on"},
 	{"limit", NULL, "write over RATE or under RATE"},
+	{"connlimit", NULL, "write over 50 connections per source"},
 	{"rate", NULL, "write over RATE or under RATE"},
 	{"state", TRACKING, NULL}, // in a rule: parse_foreign.c
 	{"ct", TRACKING, NULL},

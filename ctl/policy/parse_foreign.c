@@ -55,6 +55,8 @@ const char *parse_foreign(const struct parser *p)
 
 	if (t->kind != TOKEN_WORD)
 		return NULL;
+	if (!strcmp(t->text, "ct") && t[1].kind == TOKEN_WORD && !strcmp(t[1].text, "count"))
+		return "write over 50 connections per source, for connections to this host";
 	if (is_any(t, tracking, ARRAY_SIZE(tracking)))
 		return hint_of_tracking(t + 1);
 	if (!strcmp(t->text, "meta") && t[1].kind == TOKEN_WORD)

@@ -15,12 +15,23 @@ POLICIES = {
 LATER = "192.0.2.8"
 
 
-def programs():
-    """How many programs of Weir count connections, on the whole machine."""
+def shown(*argv):
+    return json.loads(run(["bpftool", "-j", *map(str, argv)], check=False).stdout.strip() or "[]")
+
+
+def strays():
+    """Numbers of programs whose table is in no generation of any instance: scenarios run side by side."""
     mounts = (line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines())
     root = next(mount[1] for mount in mounts if mount[2] == "cgroup2")
-    shown = run(["bpftool", "-j", "cgroup", "show", root]).stdout.strip()
-    return sum(program["name"] == "weir_accepted" for program in json.loads(shown or "[]"))
+    programs = {p["id"] for p in shown("cgroup", "show", root) if p["name"] == "weir_accepted"}
+    tables = {shown("map", "show", "pinned", path).get("id") for path in pathlib.Path("/sys/fs/bpf/weir").glob("*/gen/*/connections")}
+    return {number for number in programs if not tables & set(shown("prog", "show", "id", number).get("map_ids", []))}
+
+
+def no_program_stays():
+    """Those of other scenarios that are not pinned yet are gone soon, or pinned."""
+    first = strays()
+    until(lambda: not first & strays(), 10, "programs without a generation")
 
 
 class ApplyConnections(Scenario):
@@ -33,16 +44,26 @@ class ApplyConnections(Scenario):
             self.paths[name] = self.folder / f"{name}.weir"
             self.paths[name].write_text(text)
         self.argv = ("apply", self.paths["new"])
-        self.others = programs()
         self.weir("attach", "near0", "--max-entries", "64")
         self.weir("apply", self.paths["old"])
+        self.end_connections()
         self.listener = socket_in(self.lab.near_netns, socket.AF_INET, socket.SOCK_STREAM)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("0.0.0.0", 8080))
         self.listener.listen(50)
         self.held = self.connect()  # before the apply
         assert self.held
         self.accepted = self.listener.accept()[0]
         self.state = "old"
+
+    def end_connections(self):
+        for name in "listener", "held", "accepted":
+            if sock := getattr(self, name, None):
+                sock.close()
+
+    def end(self):
+        self.end_connections()
+        super().end()
 
     def connect(self):
         sock = socket_in(self.lab.far_netns, socket.AF_INET, socket.SOCK_STREAM)
@@ -69,13 +90,10 @@ class ApplyConnections(Scenario):
         assert self.weir("show").stdout in POLICIES.values()
         return self.state
 
-    def generations(self):
-        return len(list((self.weir.bpffs / "gen").glob("*/accepted")))
-
     def go_on(self, state, fault, outcome):
         self.weir("block", LATER)
         self.weir("unblock", LATER)
-        until(lambda: programs() - self.others == self.generations(), 5, "programs of generations that are gone")
+        no_program_stays()
         assert self.whole() == state
         if state == "new":
             self.accepted.close()  # the connection that existed is removed once, and only once
@@ -88,7 +106,7 @@ class ApplyConnections(Scenario):
     def start_again(self, state):
         self.weir("detach")
         assert not list(self.weir.bpffs.parent.glob(f"{self.weir.name}*")), "objects in bpffs are left"
-        until(lambda: programs() == self.others, 5, "programs without an instance")
+        no_program_stays()
         self.weir("attach", "near0", "--max-entries", "64")
         self.state = self.whole()
 

@@ -281,3 +281,17 @@ def test_table_is_full(pair, sources, server, on, tmp_path):
                 sock.close()
         pair.near(["ip", "route", "del", "10.77.1.0/24"])
         pair.far(["ip", "addr", "flush", "dev", "far0", "to", "10.77.1.0/24"])
+
+
+def test_agent_counts_again(pair, sources, server, limited):
+    """A table that has lost its counts is right again soon after the start of the agent."""
+    held = [connect(pair, SOURCES[0], 8080) for _ in range(LIMIT)]
+    table = next((limited.bpffs / "gen").glob("*/accepted")).parent / "connections"
+    for element in json.loads(run(["bpftool", "-j", "map", "dump", "pinned", table]).stdout)[1:]:
+        if any(int(byte, 16) for byte in element["value"]):
+            run(["bpftool", "map", "update", "pinned", table, "key", *element["key"], "value", *["0"] * 64])
+    assert used(limited) == 0
+    agent = limited.run()
+    until(lambda: used(limited) == 1, 10, "the count")
+    agent.stop()
+    assert all(held) and not connect(pair, SOURCES[0], 8080)

@@ -208,6 +208,14 @@ static const struct one_rule rates[] = {
 	{SEEN(""), SYN ", " METER("add", "20", "") ", " ACCEPT,
 	 "\"in 1\" pass proto tcp from 0.0.0.0/0 flags syn/syn,ack\n", 0, 1, 0},
 	{SEEN(""), SYN ", " METER("add", "20", INVERTED) ", " DROP, "!\"in 1\"", 0, 0, 1},
+	// Weir counts sockets, and nft entries of connection tracking
+	{"", SYN ", {\"ct count\": {\"val\": 3, \"inv\": true}}, " DROP, "!\"in 1\"", 0, 0, 1},
+	{SEEN(""),
+	 SYN ", {\"set\": {\"op\": \"add\", \"elem\": " PAYLOAD(
+		 "ip",
+		 "saddr") ", \"set\": \"@seen\", \"stmt\": [{\"ct count\": {\"val\": 3, \"inv\": true}}]}}, " DROP,
+	 "!\"in 1\"", 0, 0, 1},
+	{"", SYN ", {\"ct count\": {\"val\": 3}}, " ACCEPT, NO_RATE, 0, 1, 0},
 };
 
 #define TIMED(flags)                                                   \

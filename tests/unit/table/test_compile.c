@@ -469,6 +469,68 @@ static void test_burst_refused(void **state)
 	made_free(&m);
 }
 
+static struct resolved_limit connections_of(uint64_t count)
+{
+	return (struct resolved_limit){.given = true,
+				       .connections = true,
+				       .count = count,
+				       .per = PER_SOURCE,
+				       .mask4 = 24,
+				       .mask6 = 64,
+				       .max = 1000};
+}
+
+// Each rule has a number of its own, and the ports know which rules count them.
+static void test_connections(void **state)
+{
+	struct image *i;
+	struct made m;
+
+	made_init(&m, 3, 0);
+	m.r.rules[0].limit = connections_of(50);
+	m.r.rules[0].dport = made_range(&m, 22, 23);
+	m.r.rules[2].limit = connections_of(3);
+	m.r.rules[2].limit.per = PER_SOURCE_PORT;
+	m.r.rules[2].limit.under = true;
+	i = compiled(&m);
+	assert_int_equal(i->n_connection_rules, 2);
+	assert_int_equal(i->connection_sources, 2000);
+	assert_int_equal(i->rules[0].flags, RULE_CONNECTIONS);
+	assert_int_equal(i->rules[0].connections, 50);
+	assert_int_equal(i->rules[2].flags, RULE_CONNECTIONS | RULE_UNDER);
+	assert_int_equal(i->rules[2].connection_rule, 1);
+	assert_int_equal(i->connection_rules[0].mask4, 24);
+	assert_false(i->connection_rules[0].ports);
+	assert_true(i->connection_rules[1].ports);
+	assert_int_equal(i->rules_of_port[21], 2);
+	assert_int_equal(i->rules_of_port[22], 3);
+	assert_int_equal(i->rules_of_port[23], 3);
+	assert_int_equal(i->rules_of_port[65535], 2);
+	image_free(i);
+	made_free(&m);
+}
+
+static void test_connections_refused(void **state)
+{
+	struct made m;
+	char *text;
+
+	made_init(&m, CONNECTION_RULES + 1, 0);
+	for (int n = 0; n <= CONNECTION_RULES; n++)
+		m.r.rules[n].limit = connections_of(5);
+	text = refused(&m, &options);
+	assert_says(text, "made.weir:33:1: error: more than 32 rules with a number of connections");
+	free(text);
+	m.r.n_rules = 2;
+	m.r.rules[0].limit.max = m.r.rules[1].limit.max = 16777216;
+	text = refused(&m, &options);
+	assert_says(text, "made.weir:2:1: error: the tables of connections of all rules take too "
+			  "much memory");
+	free(text);
+	m.r.n_rules = CONNECTION_RULES + 1;
+	made_free(&m);
+}
+
 static void test_redirects_refused(void **state)
 {
 	char device[65][16];
@@ -574,6 +636,8 @@ int main(void)
 		cmocka_unit_test(test_services),
 		cmocka_unit_test(test_services_refused),
 		cmocka_unit_test(test_burst_refused),
+		cmocka_unit_test(test_connections),
+		cmocka_unit_test(test_connections_refused),
 		cmocka_unit_test(test_redirects_refused),
 		cmocka_unit_test(test_too_many_rows),
 		cmocka_unit_test(test_rows_just_fit),
