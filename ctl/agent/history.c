@@ -40,6 +40,17 @@ struct history_part {
 
 // ---- documents ----------------------------------------------------------------------------------
 
+// The document has the time of the reading; it may have been received much later. The time of the
+// wall clock is that which it now has for the same moment.
+static void keep_document(struct history_part *p, const struct json *document)
+{
+	uint64_t now_ms = agent_now_ms(), read_ms = json_get_u64(document, "monotonic_us") / 1000;
+
+	if (read_ms > now_ms)
+		read_ms = now_ms;
+	history_take(p->history, document, read_ms, time_ms(CLOCK_REALTIME) - (now_ms - read_ms));
+}
+
 static void take_document(struct history_part *p, const struct json *document)
 {
 	if (trouble_end(&p->trouble)) {
@@ -47,7 +58,7 @@ static void take_document(struct history_part *p, const struct json *document)
 		agent_changed(p->agent);
 	}
 	if (p->history)
-		history_take(p->history, document, agent_now_ms(), time_ms(CLOCK_REALTIME));
+		keep_document(p, document);
 	live_publish(p->live, p->lines.line.at, p->lines.line.len);
 }
 

@@ -39,7 +39,7 @@ struct history {
 	uint16_t spare[HISTORY_SERIES];
 	size_t n_spare;
 	bool began;
-	uint64_t now_ms; // when the last document was received
+	uint64_t now_ms;                                         // when the last document was read
 	bool seconds[HISTORY_SECONDS], minutes[HISTORY_MINUTES]; // that were measured
 	uint64_t second;                                         // number of the last second
 	unsigned covered;                                        // seconds of the present document
@@ -295,15 +295,15 @@ static uint64_t seconds_of(uint64_t ms)
 	return (ms + SECOND_MS / 2) / SECOND_MS;
 }
 
-// The span of the document begins where the previous one ended. They are received sooner or later.
+// The span of the document begins where the previous one ended. Both times are rounded.
 static bool is_next(const struct history *h, uint64_t now_ms, uint64_t span_ms)
 {
 	return h->began && distance(h->now_ms + span_ms, now_ms) < SECOND_MS / 2;
 }
 
 // The number of the second in which the document ends. Documents that follow each other have
-// successive numbers also if each ends about half a second after a full one, and is received now
-// before and now after the half.
+// successive numbers also if each ends about half a second after a full one, now before and now
+// after the half.
 static uint64_t second_of(const struct history *h, uint64_t now_ms, uint64_t span_ms, bool next)
 {
 	uint64_t second = seconds_of(now_ms) + HISTORY_MINUTES * MINUTE_S;

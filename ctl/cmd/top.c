@@ -172,6 +172,7 @@ static void show(struct top *t)
 
 	out_set_moment(o, wall_ms_of(lists[RATES_INTERFACES].now_ns));
 	out_set_string(o, "instance", t->ctx->instance);
+	out_set_u64(o, "monotonic_us", lists[RATES_INTERFACES].now_ns / 1000);
 	out_set_u64(o, "span_us", lists[RATES_INTERFACES].span_ns / 1000);
 	out_set_u64(o, "entries_span_us", lists[RATES_ENTRIES].span_ns / 1000);
 	for (enum rates_part part = 0; part < RATES_PARTS; part++)

@@ -2,9 +2,12 @@
 """The rates of the agent: /v1/live and /v1/history, for many clients, and for clients that do not read."""
 
 import contextlib
+import datetime
 import json
 import os
 import pathlib
+import selectors
+import signal
 import socket
 import threading
 import time
@@ -12,7 +15,7 @@ import time
 import pytest
 
 from apiclient import Api, Client
-from labnet import plain, until
+from labnet import plain, run, until
 from test_top import SOURCE, generator
 
 
@@ -145,3 +148,115 @@ def test_slow_readers_hold_up_nobody(agent, api):
     common = set.intersection(*map(set, got))
     assert len(common) >= 3 and len(tops(agent)) == 1
     silent.close()
+
+
+def posts_ms(api, number):
+    """How long each of so many changes takes, sorted."""
+    took = []
+    for n in range(number):
+        begin = time.monotonic()
+        assert api("POST", "/v1/block", {"what": f"203.0.113.{n % 250}", "for": "1m"})[0] == 200
+        took.append((time.monotonic() - begin) * 1000)
+    return sorted(took)
+
+
+@pytest.mark.alone
+def test_readers_do_not_slow_changes(agent, api):
+    """Fifty clients that read everything: the 99th percentile of a change is at most twice as high. By turns, as other
+    work on the machine slows both."""
+    without, among = [], []
+    for _ in range(3):
+        without.append(posts_ms(api, 100)[98])
+        clients = []
+        for _ in range(50):
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(str(api.path))
+            client.sendall(b"GET /v1/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            clients.append(client)
+        with reading(clients):
+            among.append(posts_ms(api, 100)[98])
+    assert min(among) <= 2 * min(without), (without, among)
+    assert agent.pid
+
+
+@contextlib.contextmanager
+def reading(clients):
+    ended = threading.Event()
+
+    def drain():
+        with selectors.DefaultSelector() as ready:
+            for client in clients:
+                ready.register(client, selectors.EVENT_READ)
+            while not ended.is_set():
+                for key, _ in ready.select(timeout=0.2):
+                    key.fileobj.recv(1 << 16)
+
+    thread = threading.Thread(target=drain)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        for client in clients:
+            client.close()
+
+
+def rates_now(api, count):
+    """The last values of the drops, without the present one."""
+    document = api("GET", "/v1/history?series=totals/dropped")[1]
+    return document["end"], document["series"][0]["packets_per_s"][-count:]
+
+
+def test_seconds_are_those_of_the_reading(pair, on, agent, api):
+    """An agent that was stopped receives four documents at once: each still belongs to its own second."""
+    on("block", SOURCE)
+    with generator(pair, pair.udp(SOURCE), 200):
+        time.sleep(3)
+        os.kill(agent.pid, signal.SIGSTOP)
+        time.sleep(4)
+        os.kill(agent.pid, signal.SIGCONT)
+        time.sleep(1.5)
+        _, rates = rates_now(api, 6)
+    assert all(rate and 150 < rate < 250 for rate in rates), rates
+
+
+CLOCK = r"""
+#include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	static int (*real)(clockid_t, struct timespec *);
+
+	if (!real)
+		real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+	if (real(clock, ret))
+		return -1;
+	if (clock == CLOCK_REALTIME && !access(JUMPED, F_OK))
+		ret->tv_sec -= 7200;
+	return 0;
+}
+"""
+
+
+def test_a_clock_that_jumps_changes_nothing(pair, on, tmp_path):
+    """The wall clock of agent and top goes back by two hours, and forth again: no rate and no second changes."""
+    source, library, jumped = tmp_path / "clock.c", tmp_path / "clock.so", tmp_path / "jumped"
+    source.write_text(CLOCK)
+    run(["gcc", "-D_GNU_SOURCE", f'-DJUMPED="{jumped}"', "-shared", "-fPIC", "-o", library, source])
+    assert on.run(LD_PRELOAD=str(library)).pid
+    api = Api(on.name)
+    on("block", SOURCE)
+    with generator(pair, pair.udp(SOURCE), 200):
+        time.sleep(3)
+        jumped.touch()
+        time.sleep(3)
+        early, _ = rates_now(api, 1)
+        jumped.unlink()
+        time.sleep(3)
+        end, rates = rates_now(api, 8)
+    assert all(rate and 150 < rate < 250 for rate in rates), rates
+    ends = [datetime.datetime.fromisoformat(text).timestamp() for text in (early, end)]
+    assert 7190 < ends[1] - ends[0] < 7210 and abs(ends[1] - time.time()) < 5

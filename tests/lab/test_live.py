@@ -9,6 +9,7 @@ import time
 import pytest
 
 from labnet import plain
+from test_top import generator
 
 BLOCKED4, BLOCKED6 = "203.0.113.10", "2001:db8:113::10"
 
@@ -106,6 +107,25 @@ def test_json_is_one_document_a_line(pair, on):
     assert {entry["address"] for entry in documents[0]["entries"]} == {BLOCKED4, BLOCKED6}
     assert all(entry["name"] == "blocked.lab" for entry in documents[0]["entries"])
     assert documents[-1] == {"end": True}
+
+
+def test_rates_are_since_the_previous_second(pair, on):
+    on("block", BLOCKED4)  # counts before: no rate of them
+    pair.send_from_far(*[pair.udp(BLOCKED4)] * 5000)
+    process = on.start("-j", "block", "--live", BLOCKED4)
+    time.sleep(0.7)
+    with generator(pair, pair.udp(BLOCKED4), 100):
+        time.sleep(4)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=3)
+    documents = [json.loads(line) for line in output.splitlines()][:-1]
+    entries = [one["entries"][0] for one in documents]
+    assert all(one["packets"] >= 5000 and one["packets_per_s"] < 200 for one in entries), entries
+    assert 80 < entries[-1]["packets_per_s"] < 120
+    for before, now, document in zip(entries, entries[1:], documents[1:]):
+        span_s = document["span_us"] / 1e6
+        assert now["packets_per_s"] * span_s == pytest.approx(now["packets"] - before["packets"], abs=0.1)
+        assert now["bytes_per_s"] * span_s == pytest.approx(now["bytes"] - before["bytes"], abs=1)
 
 
 @pytest.mark.parametrize("option", [["--for", "1m"], ["--sync", "feed"]])

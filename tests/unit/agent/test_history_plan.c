@@ -167,15 +167,45 @@ static void test_room(void **state)
 	history_free(h);
 }
 
-// The answer without names is bounded, also with the longest numbers.
+static size_t count_values(const struct json *series)
+{
+	const struct json *values = json_get(series, "packets_per_s");
+	size_t n = 0;
+
+	for (size_t at = 0; at < json_length(values); at++)
+		n += json_kind(json_at(values, at)) != JSON_IS_NOTHING;
+	return n;
+}
+
+static void set_totals(struct history *h, float rate)
+{
+	static const char *const names[] = {"passed", "sent", "dropped"};
+
+	for (size_t n = 0; n < ARRAY_SIZE(names); n++)
+		history_set(h, RATES_TOTALS, names[n], (struct history_value){rate, rate});
+}
+
+// Rules with the longest names.
+static void set_long(struct history *h, float rate)
+{
+	char name[RATES_LABEL_MAX + 1];
+
+	for (unsigned n = 0; n < HISTORY_BUSIEST; n++) {
+		snprintf(name, sizeof(name), "%-*u", RATES_LABEL_MAX, n);
+		history_set(h, RATES_RULES, name, (struct history_value){rate, rate});
+	}
+}
+
+// The answer without names is bounded (see written), also for a whole day with the longest numbers
+// and names.
 static void test_busiest(void **state)
 {
 	struct history *h = history_new();
 
-	for (unsigned n = 0; n < 400; n++) {
-		history_begin(h, 5000 + n * 1000ull, 1000, WALL_MS);
-		history_set(h, RATES_TOTALS, "passed",
-			    (struct history_value){1.234e-5f, 1.234e-5f});
+	for (unsigned n = 1; n <= 400; n++) {
+		history_begin(h, n * 216000ull, 216000, WALL_MS);
+		set_totals(h, 1.234e-5f);
+		set_long(h, 1.2346e6f);
 		set_many(h, 0, 200, 1.2345e6f);
 		set_many(h, 500, 1, 9e6f);
 		history_end(h);
@@ -184,9 +214,11 @@ static void test_busiest(void **state)
 		CLEANUP_JSON struct json *j = written(h, span, NULL);
 		const struct json *series = json_get(j, "series");
 
-		assert_int_equal(json_length(series), HISTORY_BUSIEST + 1);
-		assert_string_equal(json_get_string(json_at(series, 0), "series"), "totals/passed");
-		assert_string_equal(json_get_string(json_at(series, 1), "series"), "rules/r500");
+		assert_int_equal(json_length(series), HISTORY_BUSIEST + 3);
+		assert_string_equal(json_get_string(json_at(series, 0), "series"),
+				    "totals/dropped");
+		assert_string_equal(json_get_string(json_at(series, 3), "series"), "rules/r500");
+		assert_int_equal(count_values(json_at(series, 0)), span == HISTORY_5M ? 300 : 288);
 		assert_int_equal(json_get_u64(j, "interval_s"), span == HISTORY_5M ? 1 : 300);
 	}
 	history_free(h);
