@@ -127,10 +127,13 @@ static void set_why(struct health_target *t, const struct health_probe *p, const
 		 end);
 }
 
-static void count(struct agent_health *h, struct health_target *t, bool good)
+static void count(struct agent_health *h, struct health_target *t, const struct probe_result *r)
 {
 	t->counts.checks++;
-	t->counts.failed += !good;
+	t->counts.failed += !r->good;
+	t->counts.last_ms = health_now_ms();
+	t->counts.took_us = r->took_us;
+	t->counts.good = r->good;
 	agent_task_in(&h->save, h->targets.n <= SAVE_AT_ONCE ? TIMES_MS : COUNTS_MS);
 }
 
@@ -147,13 +150,15 @@ static void end_check(struct agent_health *h, struct health_target *t, const str
 		plan_check(h, t);
 		return;
 	}
-	count(h, t, r->good);
+	count(h, t, r);
 	if (!r->good && !health->cut) // a dead link is the reason then
 		set_why(t, p, r->why);
-	if (health_result(health, &t->service->rules, r->good, health_now_ms()))
+	if (health_result(health, &t->service->rules, r->good, health_now_ms())) {
+		health_changed(&t->counts, health_now_ms());
 		plan_round(h);
-	else if (first)
+	} else if (first) {
 		agent_task_in(&h->save, SAVE_MS); // "not checked yet" is over
+	}
 	plan_check(h, t);
 }
 
@@ -376,8 +381,10 @@ static void set_link(struct agent_health *h, struct health_target *t, bool dead)
 {
 	if (dead && !t->backend->health.cut)
 		snprintf(t->why, sizeof(t->why), "its link is dead");
-	if (health_link(&t->backend->health, &t->service->rules, dead, health_now_ms()))
-		plan_round(h);
+	if (!health_link(&t->backend->health, &t->service->rules, dead, health_now_ms()))
+		return;
+	health_changed(&t->counts, health_now_ms());
+	plan_round(h);
 }
 
 static bool is_dead(uint32_t ifindex)

@@ -11,6 +11,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
+#include "ctl/cmd/service_why.h"
 #include "ctl/control/active.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/datapath/bpffs.h"
@@ -21,7 +22,9 @@ struct shown_service {
 	const struct candidate *policy; // the active one, from its record; NULL: unreadable
 	const struct pool *pool;
 	const struct lb_service *service;
+	const struct resolved_service *resolved; // of `policy`; NULL: not known
 	struct service_health health;
+	struct service_why why;
 	uint32_t owned[SERVICE_BACKENDS];
 	uint32_t pins[SERVICE_BACKENDS][PIN_LEVEL + 1];
 };
@@ -84,7 +87,21 @@ static void cell_pins(struct out *o, const uint32_t *pins)
 		out_set_u64(o, pin_keys[level], pins[level]);
 }
 
-static int show_backend(const struct shown_service *s, const struct lb_member *m, bool kept,
+// Adds to the reason of a failure, if this host drops the answers.
+static void add_dropper(struct shown_service *s, const struct lb_member *m, struct text *health)
+{
+	CLEANUP_TEXT struct text by = {0};
+
+	if (!s->resolved || !service_fails(&s->health, s->service, m))
+		return;
+	service_why_add(&by, &s->why, s->resolved, m);
+	if (!by.len)
+		return;
+	out_set_string(s->ctx->out, "dropped_by", text_get(&by));
+	text_addf(health, "; this host drops the answers: %s", text_get(&by));
+}
+
+static int show_backend(struct shown_service *s, const struct lb_member *m, bool kept,
 			struct err *err)
 {
 	struct out *o = s->ctx->out;
@@ -102,6 +119,7 @@ static int show_backend(const struct shown_service *s, const struct lb_member *m
 	out_row(o);
 	out_cell(o, "backend", "BACKEND", pool_name(m, name));
 	out_cell(o, "state", "STATE", text_get(&state));
+	add_dropper(s, m, &health);
 	if (s->service->checked || out_is_json(o))
 		out_cell(o, "health", "HEALTH", text_get(&health));
 	service_set_checks(o, &s->health, s->service, m);
@@ -117,7 +135,7 @@ static int show_backend(const struct shown_service *s, const struct lb_member *m
 	return 0;
 }
 
-static int show_each_backend(const struct shown_service *s, struct err *err)
+static int show_each_backend(struct shown_service *s, struct err *err)
 {
 	const struct lb_service *v = s->service;
 	CLEANUP_FREE bool *kept = service_kept(s->pool->state, v, NULL);
@@ -132,7 +150,7 @@ static int show_each_backend(const struct shown_service *s, struct err *err)
 	return 0;
 }
 
-static int show_backends(const struct shown_service *s, struct err *err)
+static int show_backends(struct shown_service *s, struct err *err)
 {
 	int code;
 
@@ -209,6 +227,7 @@ static int show_services(struct shown_service *s, const size_t *only, struct err
 		if (only && n != *only)
 			continue;
 		s->service = &s->pool->state->services[n];
+		s->resolved = service_resolved(s->policy, s->service->name);
 		if (!only && n)
 			out_line(s->ctx->out, "%s", "");
 		if ((code = show_service(s, err)))
@@ -244,6 +263,7 @@ static int show(struct context *ctx, const char *name, struct err *err)
 		return code;
 	s->ctx = ctx;
 	s->pool = pool;
+	s->why.instance = ctx->instance;
 	service_health_open(ctx->instance, &s->health);
 	if (!active_rules(pool->instance, true, &policy, NULL))
 		s->policy = policy;
@@ -251,6 +271,7 @@ static int show(struct context *ctx, const char *name, struct err *err)
 	out_array(ctx->out, "services");
 	code = show_services(s, name ? &only : NULL, err);
 	service_health_close(&s->health);
+	service_why_close(&s->why);
 	out_end(ctx->out);
 	if (code)
 		return code;

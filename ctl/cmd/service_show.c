@@ -202,7 +202,7 @@ static void add_ports(struct vip_list *l, const struct resolved_service *s)
 	end(l);
 }
 
-static const struct resolved_service *find(const struct candidate *c, const char *name)
+const struct resolved_service *service_resolved(const struct candidate *c, const char *name)
 {
 	for (size_t n = 0; c && n < c->resolved->n_services; n++)
 		if (!strcmp(c->resolved->services[n].name, name))
@@ -212,7 +212,7 @@ static const struct resolved_service *find(const struct candidate *c, const char
 
 void service_show_vips(struct out *o, const struct candidate *c, const char *service)
 {
-	const struct resolved_service *s = find(c, service);
+	const struct resolved_service *s = service_resolved(c, service);
 	CLEANUP_TEXT struct text line = {0};
 	struct vip_list l = {.o = o, .line = &line};
 
@@ -332,6 +332,14 @@ void service_add_health(struct text *t, const struct service_health *h, const st
 		text_addf(t, ", ramp %u/%u", lb_member_ramp(m), LB_RAMP);
 }
 
+bool service_fails(const struct service_health *h, const struct lb_service *s,
+		   const struct lb_member *m)
+{
+	const struct health_record *r = s->checked ? record_of(h, s, m) : NULL;
+
+	return r && r->health.state != BACKEND_UP && !r->health.cut;
+}
+
 void service_set_checks(struct out *o, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m)
 {
@@ -341,6 +349,14 @@ void service_set_checks(struct out *o, const struct service_health *h, const str
 		return;
 	out_set_u64(o, "checks", r->counts.checks);
 	out_set_u64(o, "checks_failed", r->counts.failed);
+	if (!r->counts.last_ms)
+		return;
+	out_set_bool(o, "check_good", r->counts.good);
+	out_set_u64(o, "check_us", r->counts.took_us);
+	out_set_u64(o, "check_age_s", (h->now_ms - r->counts.last_ms) / 1000);
+	out_set_u64(o, "changes_24h", health_changes(&r->counts, h->now_ms));
+	if (r->health.since_ms)
+		out_set_u64(o, "health_s", (h->now_ms - r->health.since_ms) / 1000);
 }
 
 void service_add_state(struct text *t, const struct lb_member *m, bool kept, uint64_t wall_s)

@@ -25,6 +25,8 @@ void egress_report(struct context *ctx, char *const *warnings, size_t n,
 // One line for each device, under "devices".
 void egress_table(struct out *o, const struct egresses *a);
 
+// The service of a policy; NULL: c is NULL or has none of that name.
+const struct resolved_service *service_resolved(const struct candidate *c, const char *name);
 // Sets "vips", "protocols" and "ports" and prints a line. c is from active_rules(). If it is NULL or
 // has no service of that name, the keys are null.
 void service_show_vips(struct out *o, const struct candidate *c, const char *service);
@@ -52,8 +54,11 @@ void service_health_close(struct service_health *h);
 // without a check.
 void service_add_health(struct text *t, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m, bool kept);
-// JSON: the number of checks and of failed checks, since the agent started; without an agent or a
-// check nothing.
+// Do its checks fail, and its link works?
+bool service_fails(const struct service_health *h, const struct lb_service *s,
+		   const struct lb_member *m);
+// JSON: the number of checks and of failed checks, since the agent started; the last check; how
+// long the state has been the same, and how often it changed. Without an agent or a check nothing.
 void service_set_checks(struct out *o, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m);
 // lb_service_keep, as an array to be freed. ret_flows may be NULL.

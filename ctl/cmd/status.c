@@ -167,6 +167,14 @@ static enum reach_what what_applies(const struct status *s, uint32_t number)
 							     : REACH_NOTHING;
 }
 
+// How much longer the interface is bypassed.
+static uint64_t bypass_ms(const struct status *s, uint32_t number)
+{
+	uint64_t until = s->instance->knobs->bypass_until[number];
+
+	return until > s->clock.jiffies ? clock_ms_until(&s->clock, until) : 0;
+}
+
 static void set_iface(struct status *s, uint32_t number, const struct device *d, uint32_t mtu)
 {
 	const struct iface *iface = &d->iface;
@@ -185,6 +193,7 @@ static void set_iface(struct status *s, uint32_t number, const struct device *d,
 	out_set_bool(o, "policy", what_applies(s, number) == REACH_POLICY);
 	out_set_string(o, "alone_because", why.text[0] ? why.text : NULL);
 	out_set_u64(o, "mtu", mtu);
+	out_set_u64(o, "bypass_ms", bypass_ms(s, number));
 	if (s->ctx->at_once)
 		return;
 	out_set_u64(o, "in_pps", (uint64_t)rate(s, number, false));
@@ -344,7 +353,7 @@ static void alarm_index(struct status *s, uint32_t number, const struct device *
 static void alarm_iface(struct status *s, uint32_t number)
 {
 	const struct device *d = &s->devices.at[number];
-	uint64_t until = s->instance->knobs->bypass_until[number];
+	uint64_t bypassed_ms = bypass_ms(s, number);
 	num_text left;
 
 	alarm_device(s, d);
@@ -356,11 +365,10 @@ static void alarm_iface(struct status *s, uint32_t number)
 			  "'%s' was attached by a trial that has expired: every packet passes "
 			  "(" MEND("weir attach %s") ")",
 			  d->iface.name, d->iface.name);
-	if (until > s->clock.jiffies)
+	if (bypassed_ms)
 		alarm_add(s, IFACE, d->iface.name,
 			  "'%s' is BYPASSED for %s more: every packet passes", d->iface.name,
-			  num_format_duration_ms(
-				  (clock_ms_until(&s->clock, until) + 999) / 1000 * 1000, left));
+			  num_format_duration_ms((bypassed_ms + 999) / 1000 * 1000, left));
 }
 
 // An open interface has an alarm already, with the same remedy.

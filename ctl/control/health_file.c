@@ -17,9 +17,31 @@ uint64_t health_now_ms(void)
 	return time_ms(CLOCK_BOOTTIME);
 }
 
+#define DAY_MS (24ull * 3600 * 1000)
+
+void health_changed(struct health_counts *c, uint64_t now_ms)
+{
+	memmove(c->changed_ms + 1, c->changed_ms, sizeof(c->changed_ms) - sizeof(c->changed_ms[0]));
+	c->changed_ms[0] = now_ms;
+}
+
+unsigned health_changes(const struct health_counts *c, uint64_t now_ms)
+{
+	unsigned n = 0;
+
+	while (n < HEALTH_CHANGES && c->changed_ms[n] && now_ms - c->changed_ms[n] < DAY_MS)
+		n++;
+	return n;
+}
+
 static char *path_of(const char *instance)
 {
 	return mem_printf("%s/%s/health", WEIR_RUN_FOLDER, instance);
+}
+
+static uint64_t at_most(uint64_t ms, uint64_t now_ms)
+{
+	return ms <= now_ms ? ms : now_ms;
 }
 
 // A time of the future is of another boot.
@@ -27,7 +49,7 @@ static uint64_t past(const struct json *from, const char *key, uint64_t now_ms)
 {
 	uint64_t ms = json_get_u64(from, key);
 
-	return ms <= now_ms ? ms : now_ms;
+	return at_most(ms, now_ms);
 }
 
 struct health_reading {
@@ -40,6 +62,7 @@ static int read_row(void *ctx, const struct json *from)
 	struct health_reading *r = ctx;
 	const char *why = json_get_string(from, "why");
 	uint64_t state = json_get_u64(from, "state");
+	const struct json *changed = json_get(from, "changed_ms");
 	struct health_record record = {
 		.health = {.state = (uint8_t)state,
 			   .known = json_is_yes(json_get(from, "known")),
@@ -49,12 +72,17 @@ static int read_row(void *ctx, const struct json *from)
 			   .failed_ms = past(from, "failed_ms", r->now_ms),
 			   .ramp_ms = past(from, "ramp_ms", r->now_ms)},
 		.counts = {.checks = json_get_u64(from, "checks"),
-			   .failed = json_get_u64(from, "checks_failed")},
+			   .failed = json_get_u64(from, "checks_failed"),
+			   .last_ms = past(from, "last_ms", r->now_ms),
+			   .took_us = json_get_u64(from, "took_us"),
+			   .good = json_is_yes(json_get(from, "good"))},
 	};
 
 	if (state > BACKEND_FAILING || state == BACKEND_DRAIN ||
 	    state_get_backend(from, record.service, &record.addr, &record.port))
 		return -EBADMSG;
+	for (size_t n = 0; n < HEALTH_CHANGES && n < json_length(changed); n++)
+		record.counts.changed_ms[n] = at_most(json_number(json_at(changed, n)), r->now_ms);
 	snprintf(record.why, sizeof(record.why), "%s", why ? why : "");
 	vec_push(r->to, record);
 	return 0;
@@ -99,6 +127,13 @@ int health_file_write(const char *instance, const struct health_records *records
 		json_write_string(&file, "why", r->why);
 		json_write_u64(&file, "checks", r->counts.checks);
 		json_write_u64(&file, "checks_failed", r->counts.failed);
+		json_write_u64(&file, "last_ms", r->counts.last_ms);
+		json_write_u64(&file, "took_us", r->counts.took_us);
+		json_write_bool(&file, "good", r->counts.good);
+		json_write_array(&file, "changed_ms");
+		for (size_t n = 0; n < HEALTH_CHANGES && r->counts.changed_ms[n]; n++)
+			json_write_u64(&file, NULL, r->counts.changed_ms[n]);
+		json_write_end(&file);
 		json_write_end(&file);
 	}
 	return state_write(path, &file, err);

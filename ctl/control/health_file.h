@@ -15,10 +15,19 @@
 
 #define HEALTH_WHY 96
 
+#define HEALTH_CHANGES 32
+
 // Since the agent started; without checks that could not be made.
 struct health_counts {
 	uint64_t checks, failed;
+	uint64_t last_ms, took_us;           // the last check; last_ms 0: none yet
+	bool good;                           // its result
+	uint64_t changed_ms[HEALTH_CHANGES]; // times of the last changes of the state; 0: none
 };
+// The state is another one.
+void health_changed(struct health_counts *c, uint64_t now_ms);
+// How often it was, in the last 24 hours; HEALTH_CHANGES: as often, or more.
+unsigned health_changes(const struct health_counts *c, uint64_t now_ms);
 
 struct health_record {
 	char service[LB_NAME];

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Asks the test program about a packet as a backend answers a check.
+#include "ctl/cmd/service_why.h"
+
+#include <netinet/in.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/cmd/explain_show.h"
+#include "ctl/control/frame.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/net/link.h"
+#include "ctl/net/route.h"
+
+#define TCP_SYN_ACK 0x12
+#define OUR_PORT    49152 // the first of those that are free for clients
+
+void service_why_close(struct service_why *w)
+{
+	explain_free(&w->explain);
+}
+
+static bool is_open(struct service_why *w)
+{
+	const struct explain_request request = {.instance = w->instance, .test = true};
+	struct err err = {0};
+
+	if (!w->asked)
+		w->works = !explain_open(&w->explain, &request, &err) && w->explain.recorded;
+	w->asked = true;
+	return w->works;
+}
+
+static uint16_t port_of(const struct resolved_service *s, const struct lb_member *m)
+{
+	if (s->check.port)
+		return s->check.port;
+	return m->port ? m->port : s->ports.n ? s->ports.at[0].first : 0;
+}
+
+// False: the check has no packets that this host would recognize.
+static bool make_answer(const struct resolved_service *s, const struct lb_member *m,
+			const struct lookup *route, struct resolved_packet *ret)
+{
+	bool udp = s->check.kind == CHECK_DNS;
+
+	*ret = (struct resolved_packet){
+		.ip = true,
+		.proto = udp ? IPPROTO_UDP : IPPROTO_TCP,
+		.sport = port_of(s, m),
+		.dport = OUR_PORT,
+		.flags = udp ? 0 : TCP_SYN_ACK,
+		.ttl = 64,
+		.to = route->source,
+	};
+	lb_member_address(m, &ret->from);
+	ret->ethertype = ret->from.family == 4 ? 0x0800 : 0x86dd;
+	return s->check.kind != CHECK_EXEC && s->check.kind != CHECK_NONE && !s->check.via_path &&
+	       ret->sport && route->source.family == ret->from.family;
+}
+
+static bool find_route(const struct lb_member *m, struct lookup *ret)
+{
+	struct addr to;
+
+	lb_member_address(m, &to);
+	return to.family && !lookup_route(&to, ret) && ret->kind == LOOKUP_UNICAST;
+}
+
+static void add_dropper(struct text *t, const struct explain *e, const struct explain_answer *a,
+			uint32_t iface)
+{
+	if (a->result.rule >= 0)
+		explain_show_rule(t, e, (size_t)a->result.rule);
+	else if (a->overlay)
+		explain_show_record(t, e->store, a->overlay);
+	else if (a->result.reason == REASON_DROP_DEFAULT)
+		explain_show_default(t, e, iface, true);
+	else
+		text_add(t, reason_name(a->result.reason));
+}
+
+void service_why_add(struct text *t, struct service_why *w, const struct resolved_service *s,
+		     const struct lb_member *m)
+{
+	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
+	struct explain_question q = {.frame = frame};
+	struct resolved_packet packet;
+	struct explain_answer answer;
+	struct lookup route;
+	struct link link;
+	struct err err = {0};
+
+	if (!find_route(m, &route) || !make_answer(s, m, &route, &packet) ||
+	    link_get_by_index(route.ifindex, &link, &err) || !is_open(w))
+		return;
+	if (explain_iface(&w->explain, link.name, &q.iface, &err) ||
+	    frame_build(&packet, frame, &q.length, &err) ||
+	    explain_ask(&w->explain, &q, &answer, &err))
+		return;
+	if (reason_drops(answer.result.reason))
+		add_dropper(t, &w->explain, &answer, q.iface);
+}
