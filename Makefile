@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make all demo test lint bench vmtest containers faults connections soak sabotage fuzz compile_commands.json install deb clean help; O=build: where it lands, V=1: every command.
+# make all demo test lint bench vmtest containers pagetest faults connections soak sabotage fuzz compile_commands.json install deb clean help; O=build: where it lands, V=1: every command.
 
 # ARCH=arm64: for another machine than this, by Debian's name. Its headers and libraries are in a folder that
 # scripts/sysroot makes when the first file is compiled; or name one: SYSROOT=FOLDER.
@@ -81,7 +81,7 @@ MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests vm-programs lint bench vmtest containers faults connections soak sabotage fuzz fuzz-targets install uninstall deb clean help setup compile_commands.json
+.PHONY: all demo test check tests vm-programs lint bench vmtest containers pagetest faults connections soak sabotage fuzz fuzz-targets install uninstall deb clean help setup compile_commands.json
 
 # The skeletons first: compiling the largest program takes longest.
 all: $(SKELETONS) $(O)/weir $(MAN)
@@ -94,6 +94,7 @@ help:
 	@echo 'make bench      Weir and its peers, nanoseconds a packet, a few minutes (root); ROWS= ROUNDS= KATRAN='
 	@echo 'make vmtest     the datapath and attach on other kernels, under qemu (root for kernel packages)'
 	@echo 'make containers  the package in containers, and beside Docker (root)'
+	@echo 'make pagetest   the page of weir page in a browser; PICTURES=FOLDER keeps what it looks like (root)'
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
 	@echo 'make connections  500 downloads through every change of a pool, floods, large transfers (root, ten minutes)'
 	@echo 'make soak T=60  the agent under load and hostile clients, for T seconds or ten minutes (root)'
@@ -133,6 +134,13 @@ $(O)/asan/%.o: %.c
 # Skeletons count as system headers, which -MMD leaves out: name who includes them. Nothing else waits for them.
 WITH_SKELETONS = $(filter ctl/datapath/%,$(ROOM_SOURCES)) $(filter tests/unit/datapath/%,$(UNIT_SOURCES)) $(DATAPATH_TESTS)
 $(foreach d,$(O) $(O)/asan $(O)/fuzz,$(WITH_SKELETONS:%.c=$(d)/%.o)): $(SKELETONS)
+
+# The page as bytes.
+$(O)/page_text.h: ctl/agent/page.html scripts/page
+	@mkdir -p $(@D)
+	$(call say,PAGE,$@)scripts/page $< > $@
+
+$(O)/ctl/agent/page.o $(O)/asan/ctl/agent/page.o: $(O)/page_text.h
 
 $(O)/libweir.a: $(ROOMS)
 	$(call say,AR,$@)rm -f $@ && $(AR) rcsD $@ $^
@@ -338,6 +346,12 @@ containers: deb
 	$(Q)scripts/setup container
 	$(Q)O=$(O) scripts/image
 	$(Q)O=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k '$(K)') tests/containers
+
+pagetest: setup
+	$(Q)scripts/setup page
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) all
+	$(give_back)
+	$(Q)O=$(O) PICTURES=$(PICTURES) $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k '$(K)') tests/page
 
 # KINDS='KILL ENOMEM' injects those alone; K=detach runs the tests of that name.
 faults: setup

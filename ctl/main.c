@@ -134,6 +134,8 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 	session_find(&ctx->session);
 	if (stat("/proc/self/ns/net", &before))
 		return err_system(err, errno, "cannot read '/proc/self/ns/net'");
+	if (ctx->netns && (ctx->netns_before = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) < 0)
+		return err_system(err, errno, "cannot read '/proc/self/ns/net'");
 	if (ctx->netns && (code = enter_netns(ctx->netns, err)))
 		return code;
 	ctx->session_here = same_netns(&before) && !getenv(PROCESS_WITHOUT_LOGIN);
@@ -313,7 +315,7 @@ static int run(struct args *args, char **argv, size_t n, struct context *ctx, st
 int main(int argc, char **argv)
 {
 	CLEANUP_FREE char *line = command_line(argv);
-	struct context ctx = {.line = line, .instance = "main"};
+	struct context ctx = {.line = line, .instance = "main", .netns_before = -1};
 	struct args args = {.tables = {NULL, global_options}};
 	struct err err = {0};
 	int code, status;

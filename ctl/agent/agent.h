@@ -45,9 +45,11 @@ struct agent {
 	bool policy_was_absent; // at the start, so nothing was applied
 	const char
 		*metrics; // --metrics as given: the address to serve them on; NULL: only the socket
-	bool keeps_history;   // not --no-history
-	const char *hook;     // --hook as given; NULL: not given
-	const char *resolver; // --resolver as given; NULL: not given
+	bool keeps_history;        // not --no-history
+	const char *page_group;    // --page-group as given; NULL: root
+	struct page_command *page; // `weir page`, which is an agent with nothing but this; or NULL
+	const char *hook;          // --hook as given; NULL: not given
+	const char *resolver;      // --resolver as given; NULL: not given
 	const char *resolver_timeout;
 	const struct dns_options *dns; // from both, and the network namespace
 	struct trouble refused;        // why the policy file was not applied
@@ -67,6 +69,7 @@ struct agent {
 	struct places_part *places;
 	struct history_part *history;
 	struct recount *recount;
+	struct page_part *page_door;
 	// To be called when what the policy file is made from has changed; NULL: not yet. applied:
 	// its feeds are followed too. Before that, the apply fetches them.
 	void (*inputs_changed)(struct agent *a, bool applied);
@@ -93,7 +96,7 @@ struct agent_part {
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks, agent_history,
-	agent_recount;
+	agent_recount, agent_page;
 
 // To be called with the number of places of entries whenever the names of the instance were listed.
 void places_listed(struct agent *a, size_t n);

@@ -10,19 +10,17 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
-#include <event2/listener.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
+#include "ctl/agent/api.h"
 #include "ctl/agent/api_answer.h"
 #include "ctl/agent/api_metrics.h"
 #include "ctl/agent/api_origin.h"
 #include "ctl/agent/api_words.h"
 #include "ctl/agent/changes.h"
 #include "ctl/agent/clients.h"
+#include "ctl/agent/door.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/history.h"
 #include "ctl/agent/process.h"
@@ -36,43 +34,19 @@
 #define WAITING_MAX 512 // requests; more are refused
 #define BODY_MAX    (16u << 20)
 #define JSON_MAX    (256u << 10) // bytes of a body that the loop itself reads
-#define HEADERS_MAX 8192
 #define OUTPUT_MAX  (512u << 20)
 #define EVENTS_MAX  (1u << 20) // bytes of a stream that its client has not read
-#define SILENCE_S   10         // request of a client, until it is released
 #define COMMAND_S   120
-#define BACKLOG     1024
 #define METRICS     "/metrics"
-#define LIVE        "/v1/live"
-#define HISTORY     "/v1/history"
 #define FORBIDDEN   403
-#define METHODS                                                                                    \
-	(EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | \
-	 EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH)
+#define ERROR_MAX   200
 
 enum { ON_SOCKET, ON_ADDRESS, DOORS };
 
-// More clients on the socket than requests that wait and run, so there is always one to close.
-static const struct clients_bounds bounds[DOORS] = {
-	[ON_SOCKET] = {.who = "clients on the socket",
-		       .most = 1024,
-		       .unread_max = BODY_MAX + (64u << 10),
-		       .held_max = 1u << 30,
-		       .request_s = 20,
-		       .answer_s = 60},
-	[ON_ADDRESS] = {.who = "clients of the metrics",
-			.most = 256,
-			.unread_max = 2 * HEADERS_MAX,
-			.held_max = 256u << 20,
-			.request_s = 10,
-			.answer_s = 20},
-};
-
 struct api {
 	struct agent *agent;
-	struct evhttp *doors[DOORS];
-	struct clients *clients[DOORS];
-	char *path;
+	struct door *doors[DOORS];
+	char *path; // of the socket
 	struct changes *changes;
 	struct job *jobs;        // waiting and running, the oldest first
 	size_t running, waiting; // running: without the requests of `changes`
@@ -480,14 +454,39 @@ static void on_history(struct evhttp_request *request, struct api *api)
 	add_job(api, request, &job);
 }
 
-static void on_rates(struct evhttp_request *request, struct api *api, const char *path)
+static void check_live_key(void *error, const char *key, const struct json *value)
+{
+	if (strcmp(key, "state") != 0 || json_kind(value) != JSON_IS_BOOL)
+		snprintf(error, ERROR_MAX, API_LIVE " has no query but 'state'");
+}
+
+// state: also what is not a rate (overview.h).
+static void on_live(struct evhttp_request *request, struct api *api)
+{
+	char error[ERROR_MAX] = "";
+	CLEANUP_JSON struct json *query = query_of(request, error, sizeof(error));
+
+	if (query)
+		json_each(query, check_live_key, error);
+	if (error[0])
+		api_refuse(request, HTTP_BADREQUEST, error);
+	else
+		history_live(api->agent, request, json_get(query, "state"));
+}
+
+bool api_rates_has(const char *path)
+{
+	return !strcmp(path, API_LIVE) || !strcmp(path, API_HISTORY);
+}
+
+void api_rates(struct agent *a, struct evhttp_request *request)
 {
 	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET)
 		api_refuse_method(request, "GET");
-	else if (!strcmp(path, LIVE))
-		history_live(api->agent, request);
+	else if (!strcmp(path_of(request), API_LIVE))
+		on_live(request, a->api);
 	else
-		on_history(request, api);
+		on_history(request, a->api);
 }
 
 static void on_request(struct evhttp_request *request, void *part)
@@ -504,8 +503,8 @@ static void on_request(struct evhttp_request *request, void *part)
 		on_metrics(request, api);
 		return;
 	}
-	if (!strcmp(path, LIVE) || !strcmp(path, HISTORY))
-		on_rates(request, api, path);
+	if (api_rates_has(path))
+		api_rates(api->agent, request);
 	else
 		on_path(request, api, path);
 }
@@ -523,50 +522,24 @@ static void on_public_request(struct evhttp_request *request, void *part)
 
 // ---- doors --------------------------------------------------------------------------------------
 
-static int open_door(struct api *api, size_t door, const struct sockaddr *address, int len,
-		     const char *where, struct err *err)
-{
-	struct evhttp *http = evhttp_new(api->agent->loop);
-	unsigned flags = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE;
-	struct evconnlistener *listener;
-
-	api->doors[door] = http;
-	if (!http)
-		return err_system(err, ENOMEM, "cannot listen on '%s'", where);
-	evhttp_set_max_headers_size(http, HEADERS_MAX);
-	evhttp_set_max_body_size(http, door == ON_SOCKET ? BODY_MAX : 0);
-	evhttp_set_timeout(http, SILENCE_S);
-	evhttp_set_allowed_methods(http, METHODS); // others are refused by libevent
-	evhttp_set_gencb(http, door == ON_SOCKET ? on_request : on_public_request, api);
-	listener =
-		evconnlistener_new_bind(api->agent->loop, NULL, NULL, flags, BACKLOG, address, len);
-	if (!listener)
-		return err_system(err, errno, "cannot listen on '%s'", where);
-	if (!evhttp_bind_listener(http, listener)) {
-		evconnlistener_free(listener);
-		return err_system(err, ENOMEM, "cannot listen on '%s'", where);
-	}
-	api->clients[door] = clients_new(api->agent, http, listener, &bounds[door]);
-	return 0;
-}
-
-static int open_socket(struct api *api, struct err *err)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	mode_t before;
-	int code;
-
-	api->path = mem_printf("%s/%s/api", WEIR_RUN_FOLDER, api->agent->instance);
-	if (strlen(api->path) >= sizeof(address.sun_path))
-		return err_system(err, ENAMETOOLONG, "cannot listen on '%s'", api->path);
-	memcpy(address.sun_path, api->path, strlen(api->path) + 1);
-	unlink(api->path); // left by a killed agent: there is one at a time
-	before = umask(0177);
-	code = open_door(api, ON_SOCKET, (const struct sockaddr *)&address, sizeof(address),
-			 api->path, err);
-	umask(before);
-	return code;
-}
+// More clients on the socket than requests that wait and run, so there is always one to close.
+static const struct door_about doors[DOORS] = {
+	[ON_SOCKET] = {.bounds = {.who = "clients on the socket",
+				  .most = 1024,
+				  .unread_max = BODY_MAX + (64u << 10),
+				  .held_max = 1u << 30,
+				  .request_s = 20,
+				  .answer_s = 60},
+		       .body_max = BODY_MAX,
+		       .answer = on_request},
+	[ON_ADDRESS] = {.bounds = {.who = "clients of the metrics",
+				   .most = 256,
+				   .unread_max = 2 * DOOR_HEADERS_MAX,
+				   .held_max = 256u << 20,
+				   .request_s = 10,
+				   .answer_s = 20},
+			.answer = on_public_request},
+};
 
 static int open_address(struct api *api, const char *text, struct err *err)
 {
@@ -579,7 +552,8 @@ static int open_address(struct api *api, const char *text, struct err *err)
 		err_input(err, "invalid --metrics '%s'", text);
 		return err_hint(err, "an address and a port: 127.0.0.1:9117, [::1]:9117");
 	}
-	return open_door(api, ON_ADDRESS, (struct sockaddr *)&address, len, text, err);
+	return door_open(api->agent, &doors[ON_ADDRESS], (struct sockaddr *)&address, len, text,
+			 api, &api->doors[ON_ADDRESS], err);
 }
 
 static int start(struct agent *a, struct err *err)
@@ -590,7 +564,11 @@ static int start(struct agent *a, struct err *err)
 	*api = (struct api){.agent = a, .metrics = api_metrics_new(a)};
 	a->api = api;
 	api->changes = changes_new(a);
-	if ((code = open_socket(api, err)))
+	if (a->page)
+		return 0;
+	api->path = mem_printf("%s/%s/api", WEIR_RUN_FOLDER, a->instance);
+	if ((code = door_open_path(a, &doors[ON_SOCKET], api->path, api, &api->doors[ON_SOCKET],
+				   err)))
 		return code;
 	return a->metrics ? open_address(api, a->metrics, err) : 0;
 }
@@ -609,13 +587,8 @@ static void stop(struct agent *a)
 	}
 	changes_free(api->changes);
 	api_metrics_free(api->metrics);
-	for (size_t d = 0; d < DOORS; d++) {
-		if (api->doors[d])
-			evhttp_free(api->doors[d]); // with its listener
-		clients_free(api->clients[d]);
-	}
-	if (api->path)
-		unlink(api->path);
+	for (size_t d = 0; d < DOORS; d++)
+		door_close(api->doors[d]);
 	free(api->path);
 	free(api);
 }
@@ -627,8 +600,7 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "socket", json_string(api->path));
 	json_set(fields, "metrics", a->metrics ? json_string(a->metrics) : json_nothing());
 	for (size_t d = 0; d < DOORS; d++)
-		if (api->clients[d])
-			clients_report(api->clients[d], problems);
+		door_report(api->doors[d], problems);
 }
 
 const struct agent_part agent_api = {

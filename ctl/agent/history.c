@@ -10,6 +10,7 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/live.h"
+#include "ctl/agent/overview.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
@@ -30,6 +31,7 @@ struct history_part {
 	struct agent *agent;
 	struct history *history; // NULL: --no-history
 	struct live_stream *live;
+	struct overview *overview;
 	struct agent_process *top; // NULL: does not run
 	struct history_lines lines;
 	char *why; // the error that `weir top` has ended with
@@ -59,7 +61,7 @@ static void take_document(struct history_part *p, const struct json *document)
 	}
 	if (p->history)
 		keep_document(p, document);
-	live_publish(p->live, p->lines.line.at, p->lines.line.len);
+	live_publish(p->live, LIVE_RATES, p->lines.line.at, p->lines.line.len);
 }
 
 static void take_line(struct history_part *p)
@@ -106,7 +108,7 @@ static void on_part(void *part, const char *output, size_t len)
 
 static bool is_wanted(const struct history_part *p)
 {
-	return p->history || live_readers(p->live);
+	return p->history || live_readers(p->live, LIVE_RATES);
 }
 
 // A command that holds the lock may be making the instance: -EAGAIN, and the task runs again.
@@ -129,7 +131,7 @@ static void on_done(void *part, const struct process_result *r)
 
 	p->top = NULL;
 	history_lines_forget(&p->lines);
-	live_forget(p->live);
+	live_forget(p->live, LIVE_RATES);
 	if (bpffs_exist(p->agent->instance))
 		begin_trouble(p, why ? why : "weir top was killed, or has crashed");
 	pause_ms = trouble_pause_ms(p->trouble.times, AGAIN_FIRST_MS, AGAIN_MOST_MS);
@@ -161,10 +163,10 @@ static int look(void *part, struct err *err)
 	bool exists = false;
 	int code;
 
-	if (p->top && !p->history && !live_readers(p->live)) {
+	if (p->top && !p->history && !live_readers(p->live, LIVE_RATES)) {
 		process_stop(TAKE_PTR(p->top));
 		history_lines_forget(&p->lines);
-		live_forget(p->live);
+		live_forget(p->live, LIVE_RATES);
 	}
 	if (p->top && !p->history)
 		agent_task_in(&p->look, AGAIN_FIRST_MS); // until its last client has left
@@ -183,10 +185,14 @@ static int look(void *part, struct err *err)
 
 // ---- requests -----------------------------------------------------------------------------------
 
-void history_live(struct agent *a, struct evhttp_request *request)
+void history_live(struct agent *a, struct evhttp_request *request, bool reads_state)
 {
-	live_answer(a->history->live, request);
-	agent_task_in(&a->history->look, 0);
+	struct history_part *p = a->history;
+
+	live_answer(p->live, request, reads_state);
+	agent_task_in(&p->look, 0);
+	if (reads_state)
+		overview_want(p->overview);
 }
 
 void history_query_free(struct history_query *q)
@@ -288,6 +294,7 @@ static int start(struct agent *a, struct err *err)
 	p->agent = a;
 	a->history = p;
 	p->live = live_new();
+	p->overview = overview_new(a, p->live);
 	p->history = a->keeps_history ? history_new() : NULL;
 	agent_task_init(&p->look, a, "rates", look, p);
 	agent_after_command(a, &p->look, AFTER_COMMAND_MS);
@@ -303,6 +310,7 @@ static void stop(struct agent *a)
 		return;
 	process_stop(p->top);
 	agent_task_free(&p->look);
+	overview_free(p->overview);
 	live_free(p->live);
 	history_free(p->history);
 	trouble_end(&p->trouble);

@@ -2,6 +2,8 @@
 // Requests for the rates that the agent measures: the present ones, and their history.
 #pragma once
 
+#include <stdbool.h>
+
 #include "ctl/agent/history_plan.h"
 #include "ctl/base/err.h"
 #include "ctl/base/text.h"
@@ -10,8 +12,8 @@
 struct agent;
 struct evhttp_request;
 
-// GET /v1/live.
-void history_live(struct agent *a, struct evhttp_request *request);
+// GET /v1/live. reads_state: with the documents of overview.h.
+void history_live(struct agent *a, struct evhttp_request *request, bool reads_state);
 
 struct history_query {
 	enum history_span span;

@@ -25,12 +25,13 @@ struct live_reader {
 	struct live_stream *of;
 	struct live_reader *next;
 	struct evhttp_request *request;
+	bool reads_state;
 };
 
 struct live_stream {
 	struct live_reader *readers;
-	size_t n;
-	struct live_text *last; // NULL: none
+	size_t n[LIVE_KINDS];
+	struct live_text *last[LIVE_KINDS]; // NULL: none
 };
 
 static void release(const void *data, size_t len, void *text)
@@ -59,7 +60,8 @@ static void forget_reader(struct live_reader *r)
 	while (*at != r)
 		at = &(*at)->next;
 	*at = r->next;
-	r->of->n--;
+	r->of->n[LIVE_RATES]--;
+	r->of->n[LIVE_STATE] -= r->reads_state;
 	free(r);
 }
 
@@ -88,51 +90,65 @@ void live_free(struct live_stream *l)
 		forget_reader(l->readers);
 		evhttp_send_reply_end(request);
 	}
-	live_forget(l);
+	for (enum live_kind kind = 0; kind < LIVE_KINDS; kind++)
+		live_forget(l, kind);
 	free(l);
 }
 
-void live_forget(struct live_stream *l)
+void live_forget(struct live_stream *l, enum live_kind kind)
 {
-	release(NULL, 0, TAKE_PTR(l->last));
+	release(NULL, 0, TAKE_PTR(l->last[kind]));
 }
 
-void live_publish(struct live_stream *l, const char *line, size_t len)
+static bool has_room(const struct live_reader *r)
+{
+	return client_unread(evhttp_request_get_connection(r->request)) < UNREAD_MAX;
+}
+
+void live_publish(struct live_stream *l, enum live_kind kind, const char *line, size_t len)
 {
 	struct live_text *text = mem_zalloc(1, sizeof(*text) + len);
 
 	*text = (struct live_text){.owners = 1, .len = len};
 	memcpy(text->at, line, len);
-	live_forget(l);
-	l->last = text;
+	live_forget(l, kind);
+	l->last[kind] = text;
 	for (struct live_reader *r = l->readers, *next; r; r = next) {
 		next = r->next;
-		if (client_unread(evhttp_request_get_connection(r->request)) < UNREAD_MAX)
+		if ((kind == LIVE_RATES || r->reads_state) && has_room(r))
 			send_text(text, r->request);
 	}
 }
 
-void live_answer(struct live_stream *l, struct evhttp_request *request)
+static void add_reader(struct live_stream *l, struct evhttp_request *request, bool reads_state)
 {
-	struct live_reader *r;
+	struct live_reader *r = mem_new(struct live_reader);
 
-	if (l->n >= READERS_MAX) {
+	*r = (struct live_reader){
+		.of = l, .next = l->readers, .request = request, .reads_state = reads_state};
+	l->readers = r;
+	l->n[LIVE_RATES]++;
+	l->n[LIVE_STATE] += reads_state;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_client_left, r);
+}
+
+void live_answer(struct live_stream *l, struct evhttp_request *request, bool reads_state)
+{
+	if (l->n[LIVE_RATES] >= READERS_MAX) {
 		api_refuse(request, HTTP_SERVUNAVAIL, "too many clients read /v1/live");
 		return;
 	}
-	r = mem_new(struct live_reader);
-	*r = (struct live_reader){.of = l, .next = l->readers, .request = request};
-	l->readers = r;
-	l->n++;
-	evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_client_left, r);
+	add_reader(l, request, reads_state);
 	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
 			  "application/x-ndjson");
 	evhttp_send_reply_start(request, HTTP_OK, NULL);
-	if (l->last)
-		send_text(l->last, request);
+	if (reads_state && l->last[LIVE_STATE])
+		send_text(l->last[LIVE_STATE], request);
+	if (l->last[LIVE_RATES])
+		send_text(l->last[LIVE_RATES], request);
 }
 
-size_t live_readers(const struct live_stream *l)
+size_t live_readers(const struct live_stream *l, enum live_kind kind)
 {
-	return l->n;
+	return l->n[kind];
 }

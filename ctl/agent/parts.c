@@ -24,24 +24,31 @@
 #define CLIENTS_MS      2
 
 // In the order of their starts; they end in the opposite order.
-static const struct agent_part *const parts[] = {
+static const struct agent_part *const all_parts[] = {
 	&agent_hooks, // before the parts that tell something
-	&agent_policy,  &agent_housekeeping, &agent_links, &agent_health_part,
+	&agent_policy,  &agent_housekeeping, &agent_links,  &agent_health_part,
 	&agent_feeds, // before the files, which have feeds
-	&agent_files,   &agent_api,          &agent_names, &agent_places,      &agent_recount,
-	&agent_history, // after the API, whose clients read it
+	&agent_files,
+	&agent_page, // before the API, whose jobs have requests of its clients
+	&agent_api,     &agent_names,        &agent_places, &agent_recount,
+	&agent_history, // after both, whose clients read it
 };
 
+// Of `weir page`.
+static const struct agent_part *const page_parts[] = {&agent_page, &agent_api, &agent_history};
+
 struct running {
-	size_t started; // parts
+	const struct agent_part *const *parts;
+	size_t n;       // parts
+	size_t started; // of them
 	uint64_t since_s;
 	struct event *signals[3];
 	struct event *watchdog;
 	struct agent_task report;
 	unsigned reloading; // parts, and one more during reload() itself
 	struct err reloaded[ARRAY_SIZE(
-		parts)]; // what the last reload of each part said; text "": all is well
-	char *status;    // as the service manager knows it
+		all_parts)]; // what the last reload of each part said; text "": all is well
+	char *status;        // as the service manager knows it
 };
 
 // ---- the report ---------------------------------------------------------------------------------
@@ -51,11 +58,13 @@ static struct json *report_part(const struct agent *a, size_t n)
 	struct json *fields = json_object(), *problems = json_array();
 	const struct err *reloaded = &a->running->reloaded[n];
 
-	json_set(fields, "name", json_string(parts[n]->name));
+	const struct agent_part *part = a->running->parts[n];
+
+	json_set(fields, "name", json_string(part->name));
 	if (reloaded->text[0])
 		json_append(problems, json_string(reloaded->text));
-	if (parts[n]->report)
-		parts[n]->report(a, fields, problems);
+	if (part->report)
+		part->report(a, fields, problems);
 	json_set(fields, "problems", problems);
 	return fields;
 }
@@ -98,7 +107,7 @@ static int write_report(void *agent, struct err *err)
 	json_set(report, "since_s", json_u64(a->running->since_s));
 	json_set(report, "unit", unit ? json_string(unit) : json_nothing());
 	report_longest(report);
-	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
+	for (size_t n = 0; n < a->running->n; n++) {
 		struct json *part = report_part(a, n);
 
 		problems += json_length(json_get(part, "problems"));
@@ -131,13 +140,14 @@ void parts_reload_done(struct agent *a)
 static void reload(struct agent *a)
 {
 	parts_reload_continues(a);
-	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
+	for (size_t n = 0; n < a->running->n; n++) {
+		const struct agent_part *part = a->running->parts[n];
 		struct err *err = &a->running->reloaded[n];
 		err_full_text full;
 
 		err_clear(err);
-		if (parts[n]->reload && parts[n]->reload(a, err))
-			log_error("%s: %s", parts[n]->name, err_full(err, full));
+		if (part->reload && part->reload(a, err))
+			log_error("%s: %s", part->name, err_full(err, full));
 	}
 	parts_reload_done(a);
 	agent_changed(a);
@@ -199,11 +209,11 @@ static int feed_watchdog(struct agent *a, struct err *err)
 
 static int start_parts(struct agent *a, struct err *err)
 {
-	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
+	for (size_t n = 0; n < a->running->n; n++) {
 		int code;
 
 		a->running->started++; // also where it fails half-way
-		if ((code = parts[n]->start(a, err)))
+		if ((code = a->running->parts[n]->start(a, err)))
 			return code;
 	}
 	return 0;
@@ -214,12 +224,13 @@ static void stop(struct agent *a)
 	struct running *r = a->running;
 
 	for (; r->started; r->started--)
-		if (parts[r->started - 1]->stop)
-			parts[r->started - 1]->stop(a);
+		if (r->parts[r->started - 1]->stop)
+			r->parts[r->started - 1]->stop(a);
 	for (size_t n = 0; n < ARRAY_SIZE(r->signals); n++)
 		loop_event_free(r->signals[n]);
 	loop_event_free(r->watchdog);
-	heart_stop(a->heart);
+	if (a->heart)
+		heart_stop(a->heart);
 	commands_free(TAKE_PTR(a->commands));
 	a->report = NULL;
 	agent_task_free(&r->report);
@@ -258,7 +269,7 @@ static int start(struct agent *a, struct err *err)
 
 	if (!(a->loop = make_loop()))
 		return err_system(err, ENOMEM, "cannot make an event loop");
-	if ((code = heart_start(a->heart, a->loop, err)))
+	if (a->heart && (code = heart_start(a->heart, a->loop, err)))
 		return code;
 	if ((code = listen_to_signals(a, err)))
 		return code;
@@ -268,6 +279,8 @@ static int start(struct agent *a, struct err *err)
 		return code;
 	if ((code = start_parts(a, err)))
 		return code;
+	if (a->page)
+		return 0; // the report of the instance is the agent's
 	agent_task_init(&r->report, a, "report", write_report, a);
 	a->report = &r->report;
 	return 0;
@@ -277,11 +290,19 @@ static int start(struct agent *a, struct err *err)
 static int turn(struct agent *a)
 {
 	while (!event_base_got_break(a->loop)) {
-		heart_beat(a->heart);
+		if (a->heart)
+			heart_beat(a->heart);
 		if (event_base_loop(a->loop, EVLOOP_ONCE) < 0)
 			return -EIO;
 	}
 	return 0;
+}
+
+static int loop_page(struct agent *a, struct err *err)
+{
+	int code = turn(a);
+
+	return code ? err_system(err, -code, "the event loop failed") : 0;
 }
 
 static int loop(struct agent *a, struct err *err)
@@ -305,7 +326,11 @@ static int loop(struct agent *a, struct err *err)
 
 int parts_run(struct agent *a, struct err *err)
 {
-	struct running running = {.since_s = (uint64_t)time(NULL)};
+	struct running running = {
+		.since_s = (uint64_t)time(NULL),
+		.parts = a->page ? page_parts : all_parts,
+		.n = a->page ? ARRAY_SIZE(page_parts) : ARRAY_SIZE(all_parts),
+	};
 	int code;
 
 	a->running = &running;
@@ -314,7 +339,7 @@ int parts_run(struct agent *a, struct err *err)
 	mem_map_from(MAPPED_BYTES);
 	mem_trim(); // what the apply of a large policy has left
 	code = start(a, err);
-	code = code ? code : loop(a, err);
+	code = code ? code : a->page ? loop_page(a, err) : loop(a, err);
 	loop_on_longest(NULL, NULL);
 	stop(a);
 	a->running = NULL;

@@ -4,8 +4,9 @@
 
 #include "ctl/agent/agent.h"
 
-// Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h, has made the heart and
-// filled in *a up to `refused`. presence_leave() writes what `weir status` reports afterwards. 0 or
+// Runs until SIGTERM or SIGINT. For `weir page`: only its parts, without a report, and beside an
+// agent. For an agent: the caller has taken the lock of presence.h, has made the heart and filled
+// in *a up to `refused`. presence_leave() writes what `weir status` reports afterwards. 0 or
 // -errno with err set.
 int parts_run(struct agent *a, struct err *err);
 // A reload is done (READY=1) when every part that has called the first has called the second, for

@@ -17,6 +17,7 @@
 struct context {
 	const char *instance; // -n, "main" by default
 	const char *netns;    // -N as given; NULL: not entered
+	int netns_before;     // the namespace that -N has left; -1: not entered
 	bool json, pretty, color;
 	unsigned verbose;       // -v, -vv
 	bool quiet;             // -q: no result line
@@ -57,4 +58,4 @@ extern const struct command cmd_attach, cmd_detach, cmd_restore, cmd_forget, cmd
 	cmd_allow, cmd_unallow, cmd_batch, cmd_refresh, cmd_list, cmd_check, cmd_apply, cmd_confirm,
 	cmd_rollback, cmd_diff, cmd_show, cmd_history, cmd_explain, cmd_status, cmd_stats,
 	cmd_metrics, cmd_watch, cmd_bypass, cmd_doctor, cmd_decap, cmd_run, cmd_service, cmd_drain,
-	cmd_undrain, cmd_weight, cmd_backend, cmd_rule, cmd_top, cmd_import;
+	cmd_undrain, cmd_weight, cmd_backend, cmd_rule, cmd_top, cmd_page, cmd_import;

@@ -15,7 +15,7 @@ const struct command *const commands[] = {
 	&cmd_attach, &cmd_detach, &cmd_restore, &cmd_forget,
 	&cmd_check, &cmd_apply, &cmd_confirm, &cmd_rollback, &cmd_diff, &cmd_show, &cmd_history,
 	&cmd_import,
-	&cmd_status, &cmd_explain, &cmd_stats, &cmd_top, &cmd_watch, &cmd_metrics, &cmd_doctor, &cmd_bypass,
+	&cmd_status, &cmd_explain, &cmd_stats, &cmd_top, &cmd_page, &cmd_watch, &cmd_metrics, &cmd_doctor, &cmd_bypass,
 	&cmd_service, &cmd_drain, &cmd_undrain, &cmd_weight, &cmd_backend, &cmd_decap,
 	&cmd_run,
 	NULL,

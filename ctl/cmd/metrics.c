@@ -11,6 +11,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/document.h"
 
 #define LABELS 3
 
@@ -136,12 +137,6 @@ static const struct family families[] = {
 	{"weir_feed_entries", "gauge", "Entries of the last good text of a feed.", STATUS, .part = "feeds", .array = "feeds", .value = "entries", .labels = {OF_FEED}},
 };
 // clang-format on
-
-struct document {
-	const struct command *command;
-	const char *options[2];
-	struct json *json;
-};
 
 // A label value: backslash, quote and line feed are escaped.
 static void add_label(struct text *t, const char *label, const char *value)
@@ -301,37 +296,6 @@ static void add_family(struct text *t, const struct family *f, const char *insta
 		add_sample(t, f, instance, json_at(array, n));
 }
 
-// The document that `weir -j COMMAND OPTIONS` prints.
-static int ask(const struct context *ctx, struct document *d, struct err *err)
-{
-	struct context own = *ctx;
-	struct args args = {.tables = {d->command->options, global_options}};
-	CLEANUP_FREE char *text = NULL;
-	char *argv[2];
-	size_t used, n = 0;
-	int code;
-
-	for (; n < ARRAY_SIZE(argv) && d->options[n]; n++)
-		argv[n] = (char *)d->options[n];
-	if (!(code = args_parse(&args, argv, n, false, &used, err))) {
-		own.json = own.at_once = true;
-		own.out = out_new_document();
-		code = d->command->run(&own, &args, err);
-		text = out_take_document(own.out);
-		out_free(own.out);
-	}
-	args_free(&args);
-	if (text)
-		d->json = json_parse(text, strlen(text), NULL, 0);
-	// weir status fails where it has alarms; its document is whole.
-	if (!d->json || (code && !json_get(d->json, "alarms")))
-		return code ? code
-			    : err_system(err, 0, "cannot read the document of weir %s",
-					 d->command->name);
-	err_clear(err);
-	return 0;
-}
-
 static void print(struct context *ctx, const struct document *documents, size_t n)
 {
 	CLEANUP_TEXT struct text t = {0};
@@ -358,7 +322,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (ctx->json)
 		return err_input(err, "weir metrics has one form only (weir -j stats prints JSON)");
 	for (size_t d = 0; d < ARRAY_SIZE(documents); d++)
-		code = code ? code : ask(ctx, &documents[d], err);
+		code = code ? code : document_ask(ctx, &documents[d], err);
 	if (code == 0)
 		print(ctx, documents, ARRAY_SIZE(documents));
 	for (size_t d = 0; d < ARRAY_SIZE(documents); d++)

@@ -123,6 +123,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.metrics = args_value(args, "metrics"),
 		.hook = args_value(args, "hook"),
 		.keeps_history = !args_has(args, "no-history"),
+		.page_group = args_value(args, "page-group"),
 		.resolver = args_value(args, "resolver"),
 		.resolver_timeout = args_value(args, "resolver-timeout"),
 	};
@@ -172,6 +173,9 @@ static const struct args_option options[] = {
 	 .arg = "ADDR:PORT",
 	 .help = "also serve /metrics there, to everybody who can reach it"},
 	{.name = "no-history", .help = "do not keep rates of the last 24 hours"},
+	{.name = "page-group",
+	 .arg = "GROUP",
+	 .help = "also let GROUP read the page, for example through a proxy"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},

@@ -31,10 +31,10 @@ OPTIONS = {
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
-    "status": {"all", "limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(), "top": {"count", "every", "top", "all", "wide"},
+    "status": {"all", "limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(), "top": {"count", "every", "top", "all", "wide"}, "page": {"port", "for", "document"},
     "watch": {"count", "out", "wide"},
     "bypass": {"for", "off"}, "doctor": {"drivers", "wide"}, "decap": {"from", "forward", "port", "mode", "off"},
-    "run": {"force", "hook", "metrics", "no-history"} | NAMES,
+    "run": {"force", "hook", "metrics", "no-history", "page-group"} | NAMES,
 }
 
 
@@ -454,7 +454,7 @@ def test_every_key_is_documented(pair, weir, tmp_path):
         ("explain PACKET", "explain", *"icmp from 198.51.100.7 to 192.0.2.10 type echo-request".split()),
         ("service",), ("service", "--refresh"), ("drain", "10.77.0.2"), ("undrain", "10.77.0.2"),
         ("weight", "10.77.0.2", "2"), ("backend", "down", "10.77.0.2"), ("status",), ("status", "--limits"), ("status", "--all"),
-        ("refresh", "--list"), ("refresh",), ("top", "top", "-c", "1"), ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",),
+        ("refresh", "--list"), ("refresh",), ("top", "top", "-c", "1"), ("page --document", "page", "--document"), ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",),
         ("doctor", "--drivers"), ("decap",), ("import", "nft", RULESET),
         ("rollback",), ("confirm",), ("detach",), ("attach", "near0"), ("detach", "--force"), ("forget",),
     ]

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The page in a browser: what it shows, that it stays current, and that nothing from outside becomes a part of it."""
+
+import contextlib
+import http.server
+import os
+import pathlib
+import re
+import threading
+import time
+
+import pytest
+
+from labnet import until
+from test_page import Page
+from test_top import generator
+
+SOURCE, NOTED, FRIEND = "198.51.100.7", "198.51.100.9", "198.51.100.20"
+HOSTILE = "<img src=x onerror=\"document.title='hacked'\"> \u202egnp.exe \u2066a\u200bb"
+POLICY = """interface near0
+set slow dynamic max 1k expire 1h
+"scanners of port 23" drop proto tcp to port 23
+"social" drop proto udp from 198.51.100.0/28 to port 9 add source @slow
+"ssh" pass proto tcp to port 22
+service www {
+    vip 192.0.2.10
+    proto tcp, udp
+    port 80, 8000-8010
+    mode ipip
+    source 10.77.0.77
+    check tcp port 80 every 1s
+    backend 10.77.0.2
+    backend 10.77.0.3 weight 2
+}
+"""
+PICTURES = os.environ.get("PICTURES")  # a folder for them
+
+
+@pytest.fixture(name="filled")
+def filled_instance(pair, weir, tmp_path):
+    """A policy, entries with owners and notes, a quick rule, and traffic of several kinds."""
+    path = tmp_path / "edge.weir"
+    path.write_text(POLICY)
+    weir("apply", path)
+    weir("block", SOURCE, "--origin", "fail2ban", "--note", "sshd, 5 failures", "--for", "2h")
+    weir("block", NOTED, "--note", HOSTILE)
+    weir("block", "blocked.lab")
+    weir("allow", FRIEND)
+    weir("rule", "add", "--name", "flood", "--for", "1h", "drop proto udp to port 5353")
+    with contextlib.ExitStack() as stack:
+        for source, rate in (SOURCE, 40), (NOTED, 8), (FRIEND, 90), ("198.51.100.3", 20), ("198.51.100.40", 60):
+            stack.enter_context(generator(pair, pair.udp(source), rate))
+        yield path
+
+
+def shows(browser, pattern, seconds=15, selector="main"):
+    until(lambda: re.search(pattern, browser.text(selector)), seconds=seconds, what=f"'{pattern}'")
+
+
+def figure(browser, kind):
+    return float(browser.text(f"#figures .{kind}").replace(" k", "e3").replace("–", "nan") or "nan")
+
+
+def test_what_it_shows(weir, filled, browser):
+    weir.run(filled)
+    page = Page(weir)
+    browser.open(page.url)
+    shows(browser, "scanners of port 23")
+    shows(browser, f"{SOURCE}[^\n]*fail2ban[^\n]*sshd, 5 failures")
+    until(lambda: figure(browser, "drop") > 30, what="a rate of drops")
+    shows(browser, "near0")
+    for text in ("revision", filled.name, "block-from", "default", "quick", "flood", "www: 192.0.2.10", "10.77.0.3",
+                 "list", "1h"):
+        assert text.lower() in browser.text().lower(), (text, browser.text())
+    assert browser.run("return location.href") == f"http://127.0.0.1:{page.port}/"
+    assert page.token not in browser.run("return document.documentElement.outerHTML")
+    assert browser.run("return sessionStorage.token") == page.token
+    shows(browser, rf"checks fail for [12] of 2 backends[^\n]*\n.*\ncommand: weir -n {weir.name} service www", selector="#alarms")
+    assert "alarm" in browser.text("#state")
+    before = browser.text("#clock")
+    until(lambda: browser.text("#clock") != before, seconds=3, what="another second")
+    browser.driver.refresh()  # the token is kept for this tab
+    shows(browser, "scanners of port 23")
+
+
+def test_rates_are_those_of_the_generator(pair, on, browser):
+    on.run()
+    on("block", SOURCE)
+    page = Page(on)
+    browser.open(page.url)
+    with generator(pair, pair.udp(SOURCE), 300):
+        until(lambda: 270 < figure(browser, "drop") < 330, what="the rate")
+        label = browser.run("return document.getElementById('chart').getAttribute('aria-label')")
+        assert re.search(r"Dropped: now (2[789]\d|3[012]\d), at most", label), label
+        shows(browser, r"drop: block-from")
+    until(lambda: figure(browser, "drop") == 0, what="the end of the rate")
+    browser.run("document.getElementById('span-24h').click()")
+    until(lambda: "24 h ago" in browser.all_text("#chart"), what="the day")
+    assert browser.run("return document.getElementById('span-24h').getAttribute('aria-pressed')") == "true"
+
+
+def test_a_trial_and_its_end(weir, filled, browser):
+    weir.run(filled)
+    browser.open(Page(weir).url)
+    shows(browser, "scanners of port 23")
+    other = filled.with_name("other.weir")  # the agent applies the first one itself
+    other.write_text(POLICY + '"new" drop proto tcp to port 2323\n')
+    weir("apply", other, "--confirm=2m")
+    shows(browser, r"Trial: ends in 1m [1-5]\ds", selector="#alarms")
+    assert f"weir -n {weir.name} confirm" in browser.text("#alarms")
+    first = browser.text("#alarms")
+    until(lambda: browser.text("#alarms") != first, seconds=4, what="the countdown")
+    weir("confirm")
+    until(lambda: "Trial" not in browser.text("#alarms"), what="the end of the trial")
+    shows(browser, "new")
+
+
+def test_a_bypass(on, browser):
+    browser.open(Page(on).url)
+    shows(browser, "near0")
+    until(lambda: "no alarm" in browser.text("#state"), what="no alarm")
+    on("bypass", "--for", "5m")
+    until(lambda: "BYPASSED" in browser.text("#state"), what="the bypass")
+    shows(browser, r"near0 is bypassed for 4m \d+s more", selector="#alarms")
+    on("bypass", "--off")
+    until(lambda: "no alarm" in browser.text("#state"), what="no alarm")
+
+
+def test_the_agent_is_killed_and_comes_back(on, browser):
+    agent = on.run()
+    browser.open(Page(on).url)
+    until(lambda: "no alarm" in browser.text("#state"), what="the page")
+    browser.run("window.stays = 1")
+    agent.kill()
+    shows(browser, r"no data since \d\d:\d\d:\d\d; the filter in the kernel is not affected")
+    assert "no data" in browser.text("#state") and browser.run("return document.title").startswith("✕")
+    on.run()
+    until(lambda: "no data" not in browser.text("#state") and browser.run("return document.getElementById('gone').hidden"), what="data")
+    assert browser.run("return window.stays") == 1
+    # The connection that was refused meanwhile is the only thing that may be said.
+    assert all("v1/" in line and "503" in line or "ERR_" in line for line in browser.console())
+
+
+def test_text_from_outside_is_text(weir, filled, browser):
+    assert filled.exists()
+    browser.open(Page(weir).url)
+    shows(browser, "<img src=x onerror=")
+    assert browser.run("return document.querySelectorAll('img, script:not(body > script), iframe').length") == 0
+    shown = browser.all_text("#entries")
+    assert "gnp.exe" in shown and "a\\u200bb" in shown and not re.search("[\u202a-\u202e\u2066-\u2069\u200b]", shown)
+    assert "hacked" not in browser.run("return document.title")
+
+
+def test_a_wrong_token(on, browser):
+    page = Page(on)
+    browser.open(page.url.replace(page.token, "0" * 32))
+    shows(browser, "the token is wrong, or no longer valid: open the address that weir page prints")
+    time.sleep(5)  # it does not try again: ten would end the command
+    assert page.process.poll() is None
+    browser.run(f"location.hash = '{page.token}'")
+    shows(browser, "near0")
+    browser.open(f"http://localhost:{page.port}/")  # another origin: another session
+    shows(browser, "the address has no token")
+    assert all("401" in line for line in browser.console())
+
+
+class Foreign(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><link rel=icon href='data:,'><title>foreign</title>")
+
+    def log_message(self, *_):
+        pass
+
+
+ATTACKS = """(async () => {
+    const url = "http://127.0.0.1:PORT", out = {}, token = "TOKEN";
+    const tell = async (name, promise) => { try { out[name] = await promise; } catch { out[name] = "refused"; } };
+    const load = (element, attribute, value) => new Promise((done, fail) => {
+        const one = document.createElement(element);
+        one.onload = () => done("loaded");
+        one.onerror = () => fail(Error());
+        one[attribute] = value;
+        document.body.append(one);
+    });
+    for (const path of ["/", "/v1/history", "/v1/live"]) {
+        await tell("fetch " + path, fetch(url + path).then(r => r.text()));
+        await tell("token " + path, fetch(url + path, {headers: {Authorization: "Bearer " + token}}).then(r => r.text()));
+        await tell("opaque " + path, fetch(url + path, {mode: "no-cors"}).then(r => "loaded"));
+        await tell("script " + path, load("script", "src", url + path));
+        await tell("image " + path, load("img", "src", url + path));
+    }
+    const frame = document.createElement("iframe");
+    frame.src = url + "/";
+    await new Promise(done => { frame.onload = done; document.body.append(frame); });
+    await tell("frame", (async () => frame.contentDocument ? "readable" : "refused")());
+    return out;
+})()"""
+
+
+def test_a_page_of_another_origin(on, browser):
+    """It reads nothing, not even with the token, and shows the page in no frame."""
+    page = Page(on)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Foreign) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.open(f"http://localhost:{server.server_port}/")
+        found = browser.run_async(ATTACKS.replace("PORT", str(page.port)).replace("TOKEN", page.token))
+        server.shutdown()
+    assert len(found) == 16 and set(found.values()) == {"refused"}, found
+    assert any("frame-ancestors" in line for line in browser.console())
+    assert page.process.poll() is None
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_and_axe_finds_nothing(weir, filled, browser, axe, scheme):
+    weir.run(filled)
+    other = filled.with_name("edge-2.weir")
+    other.write_text(POLICY + '"new" drop proto tcp to port 2323\n')
+    weir("apply", other, "--confirm=10m", "--note", "stop the scan")
+    page = Page(weir)
+    browser.prefer(prefers_color_scheme=scheme)
+    browser.cdp("Page.setBypassCSP", enabled=True)  # for axe-core only
+    browser.open(page.url)
+    shows(browser, "scanners of port 23")
+    shows(browser, "Trial")
+    time.sleep(float(os.environ.get("PICTURES_S", "2")))
+    for width in 390, 1440:
+        browser.size(width, 900)
+        time.sleep(1.2)
+        assert browser.width_of_content() <= width
+        if PICTURES:
+            browser.picture(pathlib.Path(PICTURES, f"page-{width}-{scheme}.png"))
+        browser.cdp("Runtime.evaluate", expression=axe)
+        results = browser.run_async("axe.run(document, {resultTypes: ['violations', 'incomplete']})")
+        assert results["violations"] == [], "\n".join(f"{one['id']}: {one['nodes'][0]['html'][:300]} {one['nodes'][0].get('failureSummary')}" for one in results["violations"])
+
+
+def test_long_names_fit(weir, browser, tmp_path):
+    path = tmp_path / ("f" * 100 + ".weir")
+    path.write_text('interface near0\n"' + "W" * 255 + '" drop proto tcp to port 23\n')
+    weir("apply", path)
+    weir("block", SOURCE, "--note", "n" * 200, "--origin", "o" * 20)
+    browser.open(Page(weir).url)
+    shows(browser, "WWWWW")
+    for width in 390, 800, 1440:
+        browser.size(width, 900)
+        time.sleep(0.5)
+        assert browser.width_of_content() <= width
+
+
+def test_the_keyboard_reaches_what_can_be_pressed(on, browser):
+    browser.open(Page(on).url)
+    shows(browser, "near0")
+    browser.cdp("Input.dispatchKeyEvent", type="rawKeyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+    browser.cdp("Input.dispatchKeyEvent", type="rawKeyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+    assert browser.run("return document.activeElement.id") == "span-24h"
+    browser.cdp("Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+    assert browser.run("return document.activeElement.getAttribute('aria-pressed')") == "true"
