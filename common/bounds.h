@@ -162,4 +162,9 @@ BOUNDS_INLINE __u64 if_zero32(__u64 difference)
 	return difference ? 0 : ~0ull;
 }
 
+BOUNDS_INLINE __u64 is_less(__u64 a, __u64 b)
+{
+	return a < b;
+}
+
 #endif

@@ -17,7 +17,11 @@
  * that 4096 rules repeat must be cheap to check. */
 #define POLICY_LIST_ITEMS  1024
 #define POLICY_SHORT_ITEMS 256  /* items of any list except addresses */
-#define POLICY_PORT_ITEMS  4096 /* elements of a set of ports: read again for each rule with it */
+#define POLICY_SET_ITEMS   4096 /* elements of a set of numbers: read again for each rule with it */
+
+/* MAC addresses and ranges of all rules; equal lists count once. Each has two edges
+ * (common/edges.h). */
+#define POLICY_MACS 32768
 
 /* Prefixes of all sets and lists together; each takes 32 bytes while it is resolved. */
 #define POLICY_PREFIXES (4u << 20)
@@ -54,6 +58,7 @@
 /* Ports of a PACKET that names none. */
 #define POLICY_EXPECT_SPORT 40000
 #define POLICY_EXPECT_DPORT 40000
+#define POLICY_EXPECT_MAC   0x020000000001ull
 
 /* Services. */
 #define POLICY_RING_MIN     4093

@@ -13,6 +13,7 @@
 /* Words that few policies have; 1: this one has it. For other policies nothing remains of their
  * jumps, so the verifier takes a policy without the word as if the word did not exist. */
 #define WEIR_WORD_MARKERS(X) \
+	X(MACS) /* mac */ \
 	X(UNTRACKED) /* not established */ \
 	X(PORT_LIMITS) /* a limit per source and port */ \
 	X(SET_COUNTS) /* a dynamic set that counts */ \

@@ -81,13 +81,14 @@ _Static_assert(sizeof(struct policy_test) == 80, "layout");
 #define RULE_FRAME       (1u << 13) /* with RULE_LENGTH: the frame's, not the IP packet's */
 #define RULE_UNTRACKED   (1u << 14) /* not established */
 #define RULE_CONNECTIONS (1u << 15) /* connections of the source, with RULE_UNDER */
+#define RULE_MAC         (1u << 16)
 /* Connection tracking is asked. */
 #define RULE_TRACKING (RULE_ESTABLISHED | RULE_UNTRACKED)
 /* Flags that must be tested before the action; a policy without any takes the first bit
  * immediately. */
 #define RULE_CONDITIONS                                                                          \
 	(RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_PROBABILITY | RULE_ESTABLISHED | RULE_LIMIT | \
-	 RULE_FROM_SET | RULE_TO_SET | RULE_UNTRACKED | RULE_CONNECTIONS)
+	 RULE_FROM_SET | RULE_TO_SET | RULE_UNTRACKED | RULE_CONNECTIONS | RULE_MAC)
 
 /* Time of rates: jiffies64 << RATE_SHIFT. */
 #define RATE_SHIFT 20
@@ -118,8 +119,9 @@ struct policy_rule {
 	__u32 log_interval; /* jiffies between two records, at least 1 */
 	__u64 add_ticks;    /* jiffies an added address stays; 0: permanent */
 	__u32 connections;  /* RULE_CONNECTIONS: so many, by `per` and masks */
-	__u32 connection_rule; /* number among the rules of common/connections.h */
-	__u64 pad1[4];
+	__u32 connection_rule;  /* number among the rules of common/connections.h */
+	__u32 mac_first, mac_n; /* RULE_MAC: edges, see common/edges.h */
+	__u64 pad1[3];
 };
 _Static_assert(sizeof(struct policy_rule) == 128, "layout");
 

@@ -108,8 +108,16 @@ enum table_vip_constant {
 	TABLE_VIP_CONSTANTS,
 };
 
-#define VIP_CONSTANT(name) ((int)(name) + MATRIX_CONSTANT(TABLE_MATRICES, 0))
-#define TABLE_CONSTANTS    VIP_CONSTANT(TABLE_VIP_CONSTANTS)
+/* Constants of conditions, see common/edges.h. */
+enum table_list_constant {
+	L_EDGES,
+	L_EDGES_N, /* at least 1 */
+	TABLE_LIST_CONSTANTS,
+};
+
+#define VIP_CONSTANT(name)  ((int)(name) + MATRIX_CONSTANT(TABLE_MATRICES, 0))
+#define LIST_CONSTANT(name) ((int)(name) + VIP_CONSTANT(TABLE_VIP_CONSTANTS))
+#define TABLE_CONSTANTS     LIST_CONSTANT(TABLE_LIST_CONSTANTS)
 
 #ifdef __bpf__
 

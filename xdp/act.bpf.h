@@ -11,6 +11,7 @@
 #include "xdp/established.bpf.h"
 #include "xdp/event.bpf.h"
 #include "xdp/limit.bpf.h"
+#include "xdp/mac.bpf.h"
 #include "xdp/reply.bpf.h"
 #include "xdp/sets.bpf.h"
 #include "xdp/test.bpf.h"
@@ -170,12 +171,20 @@ static __always_inline bool conditions_calm(struct xdp_md *ctx, struct packet *p
 	return !(rule->flags & (RULE_LIMIT | RULE_CONNECTIONS)) || rule->flags & RULE_UNDER;
 }
 
+/* The source of the frame, without a branch for policies without the word. */
+static __always_inline bool mac_of_rule_holds(struct xdp_md *ctx, const struct policy_rule *rule)
+{
+	if (!marker_is(MARK_MACS, 1) || !(rule->flags & RULE_MAC))
+		return true;
+	return mac_holds(ctx, rule->mac_first, rule->mac_n);
+}
+
 static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
 				       const struct policy_rule *rule, __u32 index)
 {
 	const struct policy_test *test;
 
-	if (!length_ttl_dscp(ctx, pkt, rule))
+	if (!length_ttl_dscp(ctx, pkt, rule) || !mac_of_rule_holds(ctx, rule))
 		return false;
 	if (!is_test())
 		return conditions_hold(ctx, pkt, rule, index);

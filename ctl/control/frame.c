@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/limits-policy.h"
+
 #define ETHERTYPE_VLAN  0x8100
 #define PROTO_ICMP      1
 #define PROTO_TCP       6
@@ -138,9 +140,12 @@ static int check(struct built_frame *f, struct err *err)
 
 static void write_ethernet(struct built_frame *f)
 {
-	static const uint8_t macs[12] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1};
+	static const uint8_t target[6] = {2, 0, 0, 0, 0, 2};
+	uint64_t source = f->p->mac_given ? f->p->mac : POLICY_EXPECT_MAC;
 
-	put_bytes(f, macs, sizeof(macs));
+	put_bytes(f, target, sizeof(target));
+	put16(f, (unsigned)(source >> 32 & 0xffff));
+	put32(f, (uint32_t)source);
 	if (f->p->vlan) {
 		put16(f, ETHERTYPE_VLAN);
 		put16(f, f->p->vlan);

@@ -13,7 +13,8 @@
 // Can the packet exist? 0, or -EINVAL with the error of frame_build().
 int frame_check(const struct resolved_packet *p, struct err *err);
 
-// Writes the frame of p: MACs 02:00:00:00:00:01 > 02:00:00:00:00:02, a VLAN tag where p->vlan is
+// Writes the frame of p: from p->mac (if not given: 02:00:00:00:00:01) to
+// 02:00:00:00:00:02, a VLAN tag where p->vlan is
 // not 0, right lengths and checksums (IP, TCP, UDP, ICMP, SCTP's CRC32c), payload zero. A later
 // fragment has offset 64 and no transport header. p->length 0: the smallest that holds the headers.
 // 0 and *ret_length, or -EINVAL with err set when the length is too small or too large for the

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/mac.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/control/candidate.h"
@@ -24,6 +25,7 @@
 #include "ctl/datapath/test_program.h"
 #include "ctl/net/dns.h"
 #include "ctl/net/link.h"
+#include "ctl/net/neigh.h"
 #include "ctl/net/route.h"
 
 #define TCP_ACK 0x10
@@ -48,8 +50,25 @@ static struct resolved_packet answer(const struct addr *from, uint16_t sport, co
 
 #define LOGIN_PACKETS 9
 
+// The MAC address from which packets of the peer come: its own or the one of a router. False: the
+// kernel has none.
+static bool find_mac(const struct addr *peer, uint64_t *ret)
+{
+	struct lookup route;
+	struct neigh n;
+
+	if (lookup_route(peer, &route) || route.kind != LOOKUP_UNICAST)
+		return false;
+	n = (struct neigh){.ifindex = route.ifindex,
+			   .addr = route.gateway.family ? route.gateway : *peer};
+	if (neigh_resolve(&n, 1, 0, NULL) || n.state != NEIGH_KNOWN)
+		return false;
+	*ret = mac_of_bytes(n.mac);
+	return true;
+}
+
 // One of the packets of a login that is known: of several lengths, from near and far.
-static struct resolved_packet login_packet(const struct session *s, size_t number)
+static struct resolved_packet one_packet(const struct session *s, size_t number)
 {
 	static const uint8_t ttls[] = {64, 50, 120};
 	static const uint16_t payloads[] = {0, 100, 1400};
@@ -59,6 +78,18 @@ static struct resolved_packet login_packet(const struct session *s, size_t numbe
 	p.ttl = ttls[number % 3];
 	p.length = (p.from.family == 4 ? 40u : 60u) + payloads[number / 3];
 	return p;
+}
+
+static void login_packets(const struct session *s, struct resolved_packet ret[LOGIN_PACKETS])
+{
+	uint64_t mac = 0;
+	bool known = find_mac(&s->peer, &mac);
+
+	for (size_t n = 0; n < LOGIN_PACKETS; n++) {
+		ret[n] = one_packet(s, n);
+		ret[n].mac_given = known;
+		ret[n].mac = mac;
+	}
 }
 
 // device: of an attach; NULL: a candidate is asked.
@@ -229,13 +260,15 @@ static bool counts(const struct lockout *l, const struct session *s, const struc
 static int check_way(const struct lockout *l, const struct session *s, const struct link *link,
 		     uint32_t iface, struct err *err)
 {
+	struct resolved_packet packets[LOGIN_PACKETS];
+
+	login_packets(s, packets);
 	for (size_t n = 0; n < LOGIN_PACKETS; n++) {
-		struct resolved_packet p = login_packet(s, n);
 		struct login_answer a;
 		int code;
 
-		p.iface = iface;
-		if ((code = ask_lasting(l->c, &p, &a, err)))
+		packets[n].iface = iface;
+		if ((code = ask_lasting(l->c, &packets[n], &a, err)))
 			return code;
 		if (a.result.verdict != XDP_PASS && counts(l, s, &a))
 			return refuse_login(l, s, link, &a, err);
@@ -469,6 +502,7 @@ static int ask(const struct gate_seen *s, const struct session *session, bool *r
 {
 	CLEANUP_GENERATION struct generation *g = NULL;
 	CLEANUP_TEST_PROGRAM struct test_program *test = NULL;
+	struct resolved_packet packets[LOGIN_PACKETS];
 	struct test_result result;
 	int code = generation_open(s->instance, s->generation, &g, err);
 
@@ -477,10 +511,9 @@ static int ask(const struct gate_seen *s, const struct session *session, bool *r
 	if ((code = test_program_open(s->instance, g, &test, err)))
 		return code;
 	*ret = true;
+	login_packets(session, packets);
 	for (size_t n = 0; n < LOGIN_PACKETS && *ret; n++) {
-		const struct resolved_packet packet = login_packet(session, n);
-
-		if ((code = ask_packet(s, test, &packet, &result, err)))
+		if ((code = ask_packet(s, test, &packets[n], &result, err)))
 			return code;
 		*ret = result.verdict == XDP_PASS;
 	}

@@ -114,3 +114,11 @@ uint32_t ast_find_rule(const struct ast *ast, const char *name)
 			number = (uint32_t)i;
 	return number;
 }
+
+const struct set_kind set_kinds[AST_SET_KINDS] = {
+	[AST_SET_ADDRESSES] = {.what = "addresses"},
+	[AST_SET_PORTS] = {"ports", "ports", "write port @NAME", "80, 443", "write 0-65535, not …"},
+	[AST_SET_MACS] = {"macs", "MAC addresses", "write mac @NAME",
+			  "02:00:5e:00:53:01, 02:00:5e:00:53:02",
+			  "write 00:00:00:00:00:00-ff:ff:ff:ff:ff:ff, not …"},
+};

@@ -218,6 +218,8 @@ struct ast_packet {
 	struct ast_list from, to;
 	struct ast_list flags, type; // type: one item
 	struct ast_number sport, dport, code, vlan, length, ttl;
+	bool mac_given;
+	uint64_t mac;
 	const char *on;
 	struct diag_at on_at;
 	bool fragment, over, established;
@@ -245,12 +247,23 @@ struct ast_define {
 	struct ast_list list;
 };
 
+// The elements of a set: addresses, or numbers.
+enum ast_set_kind { AST_SET_ADDRESSES, AST_SET_PORTS, AST_SET_MACS, AST_SET_KINDS };
+
+struct set_kind {
+	const char *word;                     // after the name of the set; NULL: none
+	const char *what;                     // for messages
+	const char *use, *example, *negation; // for hints
+};
+
+extern const struct set_kind set_kinds[AST_SET_KINDS];
+
 struct ast_set {
 	struct diag_at at; // its name, with the "@" left out
 	uint32_t line;
 	const char *name;
-	bool broken; // an error was found in it
-	bool ports;  // its elements are ports, not addresses
+	bool broken;  // an error was found in it
+	uint8_t kind; // enum ast_set_kind
 	bool dynamic, has_max, has_expire, has_mask, count;
 	uint32_t max;
 	uint64_t expire_ms;
@@ -261,7 +274,7 @@ struct ast_set {
 // Has the set a list of addresses?
 static inline bool ast_set_is_addresses(const struct ast_set *set)
 {
-	return !set->dynamic && !set->ports;
+	return !set->dynamic && set->kind == AST_SET_ADDRESSES;
 }
 
 struct ast_interface {

@@ -63,7 +63,7 @@ static void check_fragment(struct rule_check *k)
 static void check_frame(struct rule_check *k)
 {
 	static const char hint[] =
-		"'ethertype' combines with on, vlan, length, over, probability and modifiers";
+		"'ethertype' combines with on, vlan, mac, length, over, probability and modifiers";
 	const struct ast_rule *a = k->ast;
 
 	if (!has(k, AST_ETHERTYPE))
@@ -298,7 +298,7 @@ static void check_packet(struct expect_check *k)
 	const struct ast_packet *a = &k->ast->packet;
 
 	if (a->flags.given || a->type.given || a->ttl.given || a->fragment || a->established)
-		fail(k, a->at, "a frame takes vlan, length and on",
+		fail(k, a->at, "a frame takes vlan, mac, length and on",
 		     "only an IP packet has these fields");
 }
 

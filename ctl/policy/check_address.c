@@ -129,14 +129,18 @@ static void check_word(struct place_check *p, const struct ast_item *item)
 
 static void check_set(struct place_check *p, const struct ast_item *item)
 {
+	const struct set_kind *kind;
+	char what[64];
 	uint32_t number = index_find(&p->c->ast->set_index, item->word);
 
 	if (number == INDEX_NONE)
 		p->ok = false; // reported with all unknown names
 	if (number == INDEX_NONE || ast_set_is_addresses(&p->c->ast->sets.at[number]))
 		return;
-	if (p->c->ast->sets.at[number].ports)
-		fail(p, item, "write port @NAME", "is a set of ports, not of addresses");
+	kind = &set_kinds[p->c->ast->sets.at[number].kind];
+	snprintf(what, sizeof(what), "is a set of %s, not of IP addresses", kind->what);
+	if (kind->word)
+		fail(p, item, kind->use, what);
 	else if (p->side == SIDE_SET)
 		fail(p, item, NULL, "is dynamic; no set can contain it");
 	else if (p->side != SIDE_FROM && p->side != SIDE_TO)

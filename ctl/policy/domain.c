@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/mac.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/policy/resolved.h"
@@ -133,7 +134,7 @@ static void read_dscp(struct eval *e, const char *word)
 			eval_emit(e, dscps[i].value, dscps[i].value);
 			return;
 		}
-	if (!eval_span(e, word, e->domain->last))
+	if (!eval_span(e, word, 63))
 		unknown_dscp(e, word);
 }
 
@@ -300,7 +301,40 @@ static void read_port(struct eval *e, const char *word)
 const struct domain domain_port = {
 	.item = "a port",
 	.keywords = {"http", "https"},
-	.sets = true,
+	.sets = AST_SET_PORTS,
 	.last = UINT16_MAX,
 	.read = read_port,
+};
+
+// ---- MAC addresses ------------------------------------------------------------------------------
+
+#define MAC_HINT "six pairs of hexadecimal digits, as 02:00:5e:00:53:01, or FIRST-LAST"
+
+static void read_mac(struct eval *e, const char *word)
+{
+	const char *dash = strchr(word, '-');
+	uint64_t first, last;
+
+	if (mac_parse(word, dash ? (size_t)(dash - word) : strlen(word), &first) < 0 ||
+	    mac_parse(dash ? dash + 1 : word, strlen(dash ? dash + 1 : word), &last) < 0)
+		eval_fail(e, MAC_HINT, "'%.*s' is not a MAC address", SHOWN_MAX, word);
+	else if (first > last)
+		eval_fail(e, NULL, "'%.*s' ends before it begins", SHOWN_MAX, word);
+	else
+		eval_emit(e, first, last);
+}
+
+const struct domain domain_mac = {
+	.item = "a MAC address",
+	.sets = AST_SET_MACS,
+	.last = MAC_LAST,
+	.read = read_mac,
+};
+
+// ---- sets ---------------------------------------------------------------------------------------
+
+const struct domain *const set_domains[AST_SET_KINDS] = {
+	[AST_SET_ADDRESSES] = &domain_address,
+	[AST_SET_PORTS] = &domain_port,
+	[AST_SET_MACS] = &domain_mac,
 };

@@ -9,3 +9,6 @@
 #define DOMAIN_OF(symbol, member, form, name, ...) extern const struct domain domain_##name;
 RULE_FIELDS(DOMAIN_OF)
 extern const struct domain domain_define, domain_code;
+
+// The elements of a set, by its kind.
+extern const struct domain *const set_domains[AST_SET_KINDS];

@@ -15,12 +15,11 @@
 
 #define SHOWN_MAX 60
 
-void eval_emit(struct eval *e, uint32_t first, uint32_t last)
+void eval_emit(struct eval *e, uint64_t first, uint64_t last)
 {
-	struct range16 range = {.first = (uint16_t)first, .last = (uint16_t)last};
-
 	vec_push(&e->readings,
-		 ((struct reading){.range = range, .negated = e->negated, .item = e->item}));
+		 ((struct reading){
+			 .first = first, .last = last, .negated = e->negated, .item = e->item}));
 }
 
 // The item's location is the word in the text. If that is a definition, the hint names its use.
@@ -71,15 +70,24 @@ void eval_unknown(struct eval *e, const char *word, const char *near)
 
 // ---- lists --------------------------------------------------------------------------------------
 
-// A set of ports is read by value: its exceptions apply to it only.
-static void read_ports(struct eval *e, const struct ast_set *set)
+// A set of numbers is read by value: its exceptions apply to it only.
+static void read_numbers(struct eval *e, const struct ast_set *set)
 {
-	CLEANUP(ranges_free) struct ranges ranges = {0};
+	CLEANUP(edges_free) struct edges edges = {0};
 
-	if (set->broken || eval_elements(e->v, e->domain, set, &ranges) < 0)
+	if (set->broken || eval_elements(e->v, e->domain, set, &edges) < 0)
 		e->code = -EINVAL; // has been reported
-	for (size_t i = 0; i < ranges.n; i++)
-		eval_emit(e, ranges.at[i].first, ranges.at[i].last);
+	for (size_t i = 0; i < edges.n; i += 2)
+		eval_emit(e, edges.at[i], edges.at[i + 1] - 1);
+}
+
+static void wrong_set(struct eval *e, const struct set_kind *kind)
+{
+	char hint[64];
+
+	snprintf(hint, sizeof(hint), "write set NAME %s { … }", set_kinds[e->domain->sets].word);
+	eval_fail(e, e->domain->sets ? hint : NULL, "'@%s' is a set of %s, not %s", e->item->word,
+		  kind->what, e->domain->item);
 }
 
 static void read_set(struct eval *e)
@@ -91,13 +99,11 @@ static void read_set(struct eval *e)
 		e->code = -EINVAL; // reported with all unknown names
 	else if (e->in_set)
 		eval_fail(e, "write a definition: define NAME = …, and $NAME",
-			  "a set of ports cannot contain a set");
-	else if (ast->sets.at[number].ports && e->domain->sets)
-		read_ports(e, &ast->sets.at[number]);
+			  "a set of %s cannot contain a set", set_kinds[e->domain->sets].what);
+	else if (e->domain->sets && ast->sets.at[number].kind == e->domain->sets)
+		read_numbers(e, &ast->sets.at[number]);
 	else
-		eval_fail(e, e->domain->sets ? "write set NAME ports { … }" : NULL,
-			  "'@%s' is a set of %s, not %s", e->item->word,
-			  ast->sets.at[number].ports ? "ports" : "addresses", e->domain->item);
+		wrong_set(e, &set_kinds[ast->sets.at[number].kind]);
 }
 
 static bool is_word(struct eval *e)
@@ -125,10 +131,10 @@ static int compare(const void *a, const void *b)
 
 	if ((x->item->kind == AST_SET) != (y->item->kind == AST_SET))
 		return x->item->kind == AST_SET ? 1 : -1; // those of sets are last
-	if (x->range.first != y->range.first)
-		return (int)x->range.first - y->range.first;
-	if (x->range.last != y->range.last)
-		return (int)x->range.last - y->range.last;
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	if (x->last != y->last)
+		return x->last < y->last ? -1 : 1;
 	return (int)x->negated - y->negated;
 }
 
@@ -138,8 +144,8 @@ static void find_contradiction(struct eval *e)
 		qsort(e->readings.at, e->readings.n, sizeof(*e->readings.at), compare);
 	for (size_t i = 1; i < e->readings.n && e->readings.at[i].item->kind != AST_SET; i++) {
 		if (!compare(&e->readings.at[i - 1], &e->readings.at[i]) ||
-		    memcmp(&e->readings.at[i - 1].range, &e->readings.at[i].range,
-			   sizeof(struct range16)) != 0 ||
+		    e->readings.at[i - 1].first != e->readings.at[i].first ||
+		    e->readings.at[i - 1].last != e->readings.at[i].last ||
 		    strchr(e->readings.at[i - 1].item->word, '*') ||
 		    strchr(e->readings.at[i].item->word, '*'))
 			continue; // one interface of a pattern is not the pattern
@@ -151,19 +157,19 @@ static void find_contradiction(struct eval *e)
 }
 
 // The result: the words without the exceptions, or the rest of the domain for a negated list.
-void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret)
+void eval_collect(struct eval *e, bool negated, uint64_t first, uint64_t last, struct edges *ret)
 {
-	struct ranges out = {0};
+	VEC(struct stretch) all = {0};
 
-	vec_each (&e->readings, r) {
-		ranges_add(r->negated ? &out : ret, r->range.first, r->range.last);
-	}
-	ranges_sort(ret);
-	ranges_sort(&out);
 	if (negated)
-		ranges_complement(ret, first, last);
-	ranges_subtract(ret, &out);
-	ranges_free(&out);
+		vec_push(&all, ((struct stretch){.first = first, .last = last}));
+	vec_each (&e->readings, r) {
+		vec_push(&all, ((struct stretch){.first = r->first,
+						 .last = r->last,
+						 .out = negated || r->negated}));
+	}
+	edges_of(all.at, all.n, ret);
+	vec_free(&all);
 }
 
 void eval_leaves(struct eval *e, const struct leaves *leaves)
@@ -184,21 +190,21 @@ static int nothing_left(struct value *v, const struct ast_list *list)
 }
 
 int eval_elements(struct value *v, const struct domain *domain, const struct ast_set *set,
-		  struct ranges *ret)
+		  struct edges *ret)
 {
 	struct eval e = {.v = v, .domain = domain, .in_set = true};
 	struct leaves leaves = {0};
 
-	if (expand(v->expander, &set->elements, POLICY_PORT_ITEMS, v->diag, &leaves) < 0)
+	if (expand(v->expander, &set->elements, POLICY_SET_ITEMS, v->diag, &leaves) < 0)
 		e.code = -EINVAL;
 	eval_leaves(&e, &leaves);
 	if (leaves.negated) {
-		diag_error(v->diag, set->elements.at, "write 0-65535, not …",
+		diag_error(v->diag, set->elements.at, set_kinds[domain->sets].negation,
 			   "a set cannot be negated as a whole");
 		e.code = -EINVAL;
 	}
 	if (!e.code)
-		eval_collect(&e, false, 0, UINT16_MAX, ret);
+		eval_collect(&e, false, 0, 0, ret);
 	if (!e.code && !ret->n)
 		e.code = nothing_left(v, &set->elements);
 	leaves_free(&leaves);
@@ -207,7 +213,7 @@ int eval_elements(struct value *v, const struct domain *domain, const struct ast
 }
 
 int eval_list(struct value *v, const struct domain *domain, const struct ast_list *list,
-	      uint16_t last, struct ranges *ret)
+	      uint64_t last, struct edges *ret)
 {
 	struct eval e = {.v = v, .domain = domain};
 	struct leaves leaves = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Evaluates lists of small numbers: cuts the list into words, lets a domain read each word, and
-// turns the words and their "not" into ranges.
+// Evaluates lists of numbers: cuts the list into words, lets a domain read each word, and turns the
+// words and their "not" into edges.
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +9,7 @@
 #include "ctl/base/diag.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
+#include "ctl/policy/edges.h"
 #include "ctl/policy/expand.h"
 #include "ctl/policy/names.h"
 #include "ctl/policy/ranges.h"
@@ -34,8 +35,8 @@ struct domain {           // what the items of a list are
 	const char
 		*expected; // what the parser expects where it is more than the item; NULL: the item
 	const char *keywords[10]; // that are values here
-	bool sets;                // ports: a set can be an item
-	uint16_t first, last;     // all values, of which "not" leaves the rest
+	uint8_t sets;             // enum ast_set_kind of the sets that can be items; 0: none
+	uint64_t first, last;     // all values, of which "not" leaves the rest
 	// Reads a word: eval_emit or eval_fail. NULL: the list has no numbers.
 	void (*read)(struct eval *e, const char *word);
 	// Adds the text of a number. NULL: decimal.
@@ -43,7 +44,7 @@ struct domain {           // what the items of a list are
 };
 
 struct reading { // what a word means
-	struct range16 range;
+	uint64_t first, last;
 	bool negated;
 	const struct ast_item *item; // for "the same with and without not"
 };
@@ -61,7 +62,7 @@ struct eval {
 	int code;
 };
 
-void eval_emit(struct eval *e, uint32_t first, uint32_t last);
+void eval_emit(struct eval *e, uint64_t first, uint64_t last);
 // Queues an error at the item. `hint` may be NULL.
 __attribute__((format(printf, 3, 4))) void eval_fail(struct eval *e, const char *hint,
 						     const char *fmt, ...);
@@ -72,12 +73,12 @@ bool eval_span(struct eval *e, const char *word, uint32_t max);
 
 // The steps, for lists that are read twice.
 void eval_leaves(struct eval *e, const struct leaves *leaves);
-void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret);
+void eval_collect(struct eval *e, bool negated, uint64_t first, uint64_t last, struct edges *ret);
 
-// The ports of a set: the same.
+// The numbers of a set: the same.
 int eval_elements(struct value *v, const struct domain *domain, const struct ast_set *set,
-		  struct ranges *ret);
+		  struct edges *ret);
 // The values of a list, sorted: 0, or -EINVAL with errors queued. No value is an error. `last` is
 // at most the last value of the domain.
 int eval_list(struct value *v, const struct domain *domain, const struct ast_list *list,
-	      uint16_t last, struct ranges *ret);
+	      uint64_t last, struct edges *ret);

@@ -12,6 +12,7 @@ struct field {
 	size_t at;                   // in struct resolved_rule
 	bool condition;              // tried after the bit matrix
 	bool frame;                  // may be given with `ethertype`
+	bool name;                   // the keyword can also be a name
 	const struct domain *domain; // of lists
 	const char *what;            // of spans: "a TTL"
 	uint32_t max;                // of spans

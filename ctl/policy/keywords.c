@@ -37,6 +37,14 @@ static bool is_one_of(const char *const *words, size_t n, const char *word)
 	return false;
 }
 
+// A field that became one later than policies had names is no keyword.
+static bool is_field(const char *word)
+{
+	size_t field = field_find(word);
+
+	return field < AST_RULE_FIELDS && !fields[field].name;
+}
+
 bool keyword_is(const char *word)
 {
 	if (word[0] < 'a' || word[0] > 'z') // most words of lists are addresses
@@ -44,7 +52,7 @@ bool keyword_is(const char *word)
 	for (size_t i = 0; i < ARRAY_SIZE(choices); i++)
 		if (is_one_of(choices[i]->words, choices[i]->n, word))
 			return true;
-	return field_find(word) < AST_RULE_FIELDS || keyword_is_statement(word) ||
+	return is_field(word) || keyword_is_statement(word) ||
 	       is_one_of(others, ARRAY_SIZE(others), word);
 }
 

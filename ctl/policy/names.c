@@ -281,8 +281,7 @@ static const struct {
 	{"timestart", HOURS, HOURS},
 	{"l4proto", NULL, "write proto"},
 	{"comment", NULL, "put a name first: \"NAME\" drop …; or write # after the rule"},
-	{"mac", NULL, "MAC addresses are not matched"},
-	{"ether", NULL, "MAC addresses are not matched; write ethertype"},
+	{"ether", NULL, "write mac ADDRESS for a source, ethertype for a type"},
 	{"and", NULL, "leave it out: all fields of a rule must match"},
 	{"or", NULL, "write a list with ',', or a second rule"},
 };

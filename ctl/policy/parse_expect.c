@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/mac.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/names.h"
 #include "ctl/policy/parser.h"
@@ -97,6 +98,17 @@ static bool parse_packet_type(struct parser *p, struct ast_packet *packet)
 	return !parse_accept_word(p, "code") || parse_value(p, "an ICMP code", 255, &packet->code);
 }
 
+static bool parse_packet_mac(struct parser *p, struct ast_packet *packet)
+{
+	const char *word = p->at->text;
+
+	if (!parse_is(p, TOKEN_WORD) || mac_parse(word, strlen(word), &packet->mac) < 0)
+		return parse_expected(p, "a MAC address", "as 02:00:5e:00:53:01");
+	packet->mac_given = true;
+	parse_next(p);
+	return true;
+}
+
 static bool parse_packet_on(struct parser *p, struct ast_packet *packet)
 {
 	const struct token *name;
@@ -108,7 +120,19 @@ static bool parse_packet_on(struct parser *p, struct ast_packet *packet)
 	return true;
 }
 
-enum packet_word { FLAGS, TYPE, VLAN, LENGTH, TTL, ON, FRAGMENT, OVER, ESTABLISHED, PACKET_WORDS };
+enum packet_word {
+	FLAGS,
+	TYPE,
+	MAC,
+	VLAN,
+	LENGTH,
+	TTL,
+	ON,
+	FRAGMENT,
+	OVER,
+	ESTABLISHED,
+	PACKET_WORDS
+};
 
 static bool parse_packet_value(struct parser *p, struct ast_packet *packet, enum packet_word word)
 {
@@ -117,6 +141,8 @@ static bool parse_packet_value(struct parser *p, struct ast_packet *packet, enum
 		return parse_flags(p, &packet->flags, NULL);
 	case TYPE:
 		return parse_packet_type(p, packet);
+	case MAC:
+		return parse_packet_mac(p, packet);
 	case VLAN:
 		return parse_value(p, "a VLAN number", 4095, &packet->vlan);
 	case LENGTH:
@@ -137,9 +163,11 @@ static bool parse_packet_value(struct parser *p, struct ast_packet *packet, enum
 static bool parse_packet(struct parser *p, struct ast_packet *packet)
 {
 	static const char *const words[] = {
-		[FLAGS] = "flags",       [TYPE] = "type", [VLAN] = "vlan",
-		[LENGTH] = "length",     [TTL] = "ttl",   [ON] = "on",
-		[FRAGMENT] = "fragment", [OVER] = "over", [ESTABLISHED] = "established",
+		[FLAGS] = "flags",   [TYPE] = "type",
+		[MAC] = "mac",       [VLAN] = "vlan",
+		[LENGTH] = "length", [TTL] = "ttl",
+		[ON] = "on",         [FRAGMENT] = "fragment",
+		[OVER] = "over",     [ESTABLISHED] = "established",
 	};
 	static const struct choice choice = {words, PACKET_WORDS};
 	struct diag_at seen[PACKET_WORDS] = {0};

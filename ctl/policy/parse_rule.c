@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/mac.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/policy/fields.h"
@@ -30,12 +31,24 @@ static bool parse_ports(struct parser *p, struct ast_rule *rule, enum ast_field 
 	return parse_list_of(p, rule, t, which, &domain_port);
 }
 
+static bool is_mac(const struct token *t)
+{
+	uint64_t mac;
+
+	return t->kind == TOKEN_WORD && !mac_parse(t->text, strcspn(t->text, "-"), &mac);
+}
+
 // ( "from"|"to" ) ( list [ "port" list ] | "port" list )
 static bool parse_side(struct parser *p, struct ast_rule *rule, const struct token *t,
 		       enum ast_field address, enum ast_field port)
 {
 	if (!parse_once(p, &rule->field_at[address], t, "rule"))
 		return false;
+	if (parse_is_word(p, "mac") && is_mac(&p->at[1]))
+		return parse_fail(p, t->at,
+				  address == AST_FROM ? "omit 'from'"
+						      : "only the source's MAC address is matched",
+				  "'%s' takes no MAC address", t->text);
 	if (!parse_is_word(p, "port") && !parse_list(p, &domain_address, &rule->fields[address]))
 		return false;
 	return !parse_is_word(p, "port") || parse_ports(p, rule, port);

@@ -119,10 +119,28 @@ static bool parse_dynamic(struct parser *p, struct ast_set *set)
 	return ok;
 }
 
+// The word after the name of a set of numbers.
+static uint8_t parse_kind(struct parser *p)
+{
+	for (uint8_t kind = 0; kind < AST_SET_KINDS; kind++)
+		if (set_kinds[kind].word && parse_accept_word(p, set_kinds[kind].word))
+			return kind;
+	return AST_SET_ADDRESSES;
+}
+
+static bool expected_open(struct parser *p, const struct set_kind *kind)
+{
+	char hint[96];
+
+	snprintf(hint, sizeof(hint), "write set NAME %s { %s }", kind->word, kind->example);
+	return parse_expected(p, "'{'", hint);
+}
+
 static bool parse_set(struct parser *p)
 {
 	struct ast_set set = {.line = p->at->line};
 	const struct token *name, *open;
+	const struct set_kind *kind;
 	bool ok;
 
 	parse_next(p);
@@ -135,17 +153,17 @@ static bool parse_set(struct parser *p)
 	set.name = name->text;
 	if (p->ast->sets.n >= POLICY_SETS)
 		return parse_room(p, p->ast->sets.n, POLICY_SETS, name->at, "sets");
-	set.ports = parse_accept_word(p, "ports");
+	set.kind = parse_kind(p);
+	kind = &set_kinds[set.kind];
 	open = p->at;
 	if (parse_accept(p, TOKEN_OPEN))
-		ok = parse_elements(p, set.ports ? &domain_port : &domain_address, open,
-				    &set.elements, &set.broken);
-	else if (set.ports)
-		ok = parse_expected(p, "'{'", "write set NAME ports { 80, 443 }");
+		ok = parse_elements(p, set_domains[set.kind], open, &set.elements, &set.broken);
+	else if (set.kind)
+		ok = expected_open(p, kind);
 	else if (parse_accept_word(p, "dynamic"))
 		ok = parse_dynamic(p, &set);
 	else
-		ok = parse_expected(p, "'{', ports or dynamic", NULL);
+		ok = parse_expected(p, "'{', ports, macs or dynamic", NULL);
 	set.broken = set.broken || !ok;
 	vec_push(&p->ast->sets, set);
 	return ok;

@@ -11,46 +11,6 @@ void ranges_add(struct ranges *r, uint32_t first, uint32_t last)
 	vec_push(r, ((struct range16){.first = (uint16_t)first, .last = (uint16_t)last}));
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct range16 *x = a, *y = b;
-
-	return x->first != y->first ? (int)x->first - y->first : (int)x->last - y->last;
-}
-
-void ranges_sort(struct ranges *r)
-{
-	size_t n = 0;
-
-	if (r->n)
-		qsort(r->at, r->n, sizeof(*r->at), compare);
-	for (size_t i = 0; i < r->n; i++) {
-		if (n && r->at[i].first <= (uint32_t)r->at[n - 1].last + 1) {
-			if (r->at[i].last > r->at[n - 1].last)
-				r->at[n - 1].last = r->at[i].last;
-			continue;
-		}
-		r->at[n++] = r->at[i];
-	}
-	r->n = n;
-}
-
-void ranges_complement(struct ranges *r, uint16_t first, uint16_t last)
-{
-	struct ranges left = {0};
-	uint32_t next = first;
-
-	for (size_t i = 0; i < r->n; i++) {
-		if (r->at[i].first > next)
-			ranges_add(&left, next, (uint32_t)r->at[i].first - 1);
-		next = (uint32_t)r->at[i].last + 1;
-	}
-	if (next <= last)
-		ranges_add(&left, next, last);
-	ranges_free(r);
-	*r = left;
-}
-
 void ranges_intersect(struct ranges *r, const struct ranges *other)
 {
 	struct ranges both = {0};
@@ -69,17 +29,6 @@ void ranges_intersect(struct ranges *r, const struct ranges *other)
 	}
 	ranges_free(r);
 	*r = both;
-}
-
-void ranges_subtract(struct ranges *r, const struct ranges *other)
-{
-	struct ranges rest = {0};
-
-	for (size_t i = 0; i < other->n; i++)
-		vec_push(&rest, other->at[i]);
-	ranges_complement(&rest, 0, UINT16_MAX);
-	ranges_intersect(r, &rest);
-	ranges_free(&rest);
 }
 
 bool ranges_has(const struct range16 *at, size_t n, uint16_t value)

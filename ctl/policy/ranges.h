@@ -15,10 +15,8 @@ struct ranges { // as VEC(struct range16)
 };
 
 void ranges_add(struct ranges *r, uint32_t first, uint32_t last);
-void ranges_sort(struct ranges *r); // sorted, disjoint, not adjacent; the functions below want that
-void ranges_subtract(struct ranges *r, const struct ranges *other);
+// The ranges of these are sorted, disjoint and not adjacent.
 void ranges_intersect(struct ranges *r, const struct ranges *other);
-void ranges_complement(struct ranges *r, uint16_t first, uint16_t last); // within first..last
 bool ranges_has(const struct range16 *at, size_t n, uint16_t value);
 // Does each value of `inner` lie in `outer`?
 bool ranges_cover(const struct range16 *outer, size_t n_outer, const struct range16 *inner,

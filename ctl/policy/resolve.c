@@ -39,7 +39,7 @@ static void keep_names(struct resolver *r)
 	}
 }
 
-static void keep_files(struct resolver *r)
+static void keep_lists(struct resolver *r)
 {
 	struct resolved *to = r->r;
 
@@ -48,6 +48,8 @@ static void keep_files(struct resolver *r)
 	to->n_addresses = r->addresses.n;
 	to->addresses =
 		arena_copy(&to->memory, r->addresses.at, r->addresses.n, sizeof(*to->addresses));
+	to->n_macs = r->macs.n;
+	to->macs = arena_copy(&to->memory, r->macs.at, r->macs.n, sizeof(*to->macs));
 }
 
 static void free_resolver(struct resolver *r)
@@ -70,6 +72,7 @@ static void free_resolver(struct resolver *r)
 	vec_free(&r->hosts);
 	vec_free(&r->geos);
 	vec_free(&r->addresses);
+	vec_free(&r->macs);
 	vec_free(&r->facts);
 	vec_free(&r->files);
 	vec_free(&r->items);
@@ -99,7 +102,7 @@ static struct resolved *resolve(struct ast *ast, const struct policy_env *env, s
 	resolve_rules(&r);
 	resolve_expects(&r);
 	keep_names(&r);
-	keep_files(&r);
+	keep_lists(&r);
 	free_resolver(&r);
 	if (!env->known)
 		shadow_warn(ret, diag);

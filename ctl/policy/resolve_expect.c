@@ -149,6 +149,8 @@ static bool resolve_packet(struct resolver *r, const struct ast_expect *ast,
 
 	read_on(&k);
 	ret->vlan = (uint16_t)a->vlan.value;
+	ret->mac_given = a->mac_given;
+	ret->mac = a->mac;
 	ret->length = a->length.value;
 	ret->over = a->over;
 	if (a->ethertype) {

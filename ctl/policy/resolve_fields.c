@@ -21,7 +21,7 @@ static bool set_has_names(struct resolver *r, const char *name)
 	const struct ast *ast = r->expander.ast;
 	uint32_t number = index_find(&ast->set_index, name);
 
-	return number != INDEX_NONE && ast->sets.at[number].ports &&
+	return number != INDEX_NONE && ast->sets.at[number].kind == AST_SET_PORTS &&
 	       has_names(r, &ast->sets.at[number].elements, true);
 }
 
@@ -31,7 +31,7 @@ static bool has_names(struct resolver *r, const struct ast_list *list, bool in_s
 	struct leaves leaves = {0};
 	bool found = false;
 
-	expand(&r->expander, list, POLICY_PORT_ITEMS, NULL, &leaves);
+	expand(&r->expander, list, POLICY_SET_ITEMS, NULL, &leaves);
 	vec_each (&leaves.all, leaf) {
 		const char *word = leaf->item->word;
 
@@ -87,21 +87,23 @@ int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_a
 	return code;
 }
 
-void resolve_port_set(struct resolver *r, uint32_t number)
+void resolve_number_set(struct resolver *r, uint32_t number)
 {
 	struct ast_set *set = &r->ast->sets.at[number];
+	const struct set_kind *kind = &set_kinds[set->kind];
 	struct value v = {
 		.diag = r->diag, .expander = &r->expander, .r = r->r, .services = &r->services};
-	CLEANUP(ranges_free) struct ranges ranges = {0};
+	CLEANUP(edges_free) struct edges edges = {0};
 
 	if (!set->broken && !set->elements.items.n) {
-		diag_error(r->diag, set->at, NULL, "set of ports '@%s' is empty", set->name);
+		diag_error(r->diag, set->at, NULL, "set of %s '@%s' is empty", kind->what,
+			   set->name);
 		set->broken = true;
 	}
-	if (!set->broken && has_names(r, &set->elements, true))
+	if (set->kind == AST_SET_PORTS && !set->broken && has_names(r, &set->elements, true))
 		read_services(r, set->elements.at);
-	set->broken = set->broken || r->services_failed ||
-		      eval_elements(&v, &domain_port, set, &ranges) < 0;
+	set->broken = set->broken || (set->kind == AST_SET_PORTS && r->services_failed) ||
+		      eval_elements(&v, set_domains[set->kind], set, &edges) < 0;
 }
 
 struct field_work {
@@ -381,6 +383,41 @@ static void read_flags(struct field_work *k)
 		k->ok = false;
 }
 
+// The number of the list of these edges; equal lists are one.
+static uint32_t keep_macs(struct resolver *r, const struct edges *edges)
+{
+	size_t bytes = edges->n * sizeof(*edges->at);
+
+	for (uint32_t i = 0; i < r->macs.n; i++)
+		if (r->macs.at[i].n == edges->n && !memcmp(r->macs.at[i].at, edges->at, bytes))
+			return i;
+	vec_push(&r->macs, ((struct resolved_edges){
+				   .at = arena_copy(&r->r->memory, edges->at, 1, bytes),
+				   .n = edges->n,
+			   }));
+	r->edges += edges->n;
+	return (uint32_t)r->macs.n - 1;
+}
+
+static void read_macs(struct field_work *k)
+{
+	const struct ast_list *list = &k->ast->fields[AST_MAC];
+	CLEANUP(edges_free) struct edges edges = {0};
+	struct value v = value_of(k, AST_MAC);
+
+	if (eval_list(&v, &domain_mac, list, domain_mac.last, &edges) < 0) {
+		k->ok = false;
+		return;
+	}
+	k->ret->mac = (struct resolved_macs){true, keep_macs(k->r, &edges)};
+	if (k->r->edges / 2 <= POLICY_MACS || k->r->too_many_macs)
+		return;
+	k->r->too_many_macs = true;
+	k->ok = false;
+	diag_error(k->r->diag, list->at, "rules with equal lists share one",
+		   "the rules have more than %d MAC addresses and ranges", POLICY_MACS);
+}
+
 static void read_field(struct field_work *k, enum ast_field field)
 {
 	switch (fields[field].form) {
@@ -403,6 +440,9 @@ static void read_field(struct field_work *k, enum ast_field field)
 	case FORM_ADDRESS: // see resolve_rule.c
 	case FORM_TYPES:   // depend on the protocols, see read_types
 	case FORM_LIMIT:   // see read_limit
+		return;
+	case FORM_MACS:
+		read_macs(k);
 		return;
 	default:
 		if (field != AST_PROTO && field != AST_SPORT && field != AST_DPORT)

@@ -317,8 +317,8 @@ static void resolve_one_set(struct resolver *r, uint32_t number)
 	struct leaves leaves = {0};
 	struct leaves_about about;
 
-	if (set->ports)
-		resolve_port_set(r, number);
+	if (set->kind)
+		resolve_number_set(r, number);
 	if (!ast_set_is_addresses(set))
 		return;
 	to = &r->addresses.at[value->address];
@@ -423,7 +423,7 @@ static struct resolved_address lone_set(const struct resolver *r, const struct a
 {
 	uint32_t number = index_find(&r->ast->set_index, item->word);
 
-	if (number == INDEX_NONE || r->ast->sets.at[number].ports)
+	if (number == INDEX_NONE || r->ast->sets.at[number].kind)
 		return (struct resolved_address){.kind = RESOLVED_ANY};
 	if (r->ast->sets.at[number].dynamic)
 		return (struct resolved_address){RESOLVED_DYNAMIC,

@@ -137,6 +137,16 @@ struct resolved_word { // the packet has the property; negated: it could have, a
 	bool given, negated;
 };
 
+struct resolved_edges {     // a set of numbers: an odd number of edges is not above each of them
+	const uint64_t *at; // sorted
+	size_t n;           // even
+};
+
+struct resolved_macs {
+	bool given;
+	uint32_t index; // into resolved.macs
+};
+
 struct resolved_span {
 	bool given;
 	uint32_t first, last;
@@ -251,6 +261,8 @@ struct resolved {
 	size_t n_dynamics;
 	struct resolved_rule *rules;
 	size_t n_rules, n_always, n_quick;
+	struct resolved_edges *macs; // the lists of MAC addresses, each once
+	size_t n_macs;
 	struct resolved_service *services;
 	size_t n_services;
 	struct resolved_expect *expects;
@@ -291,6 +303,8 @@ struct resolved_packet {
 	// IP length, frame length without IP; 0: the smallest that holds the headers
 	uint32_t length;
 	uint16_t vlan;  // 0: untagged
+	bool mac_given; // else the source is 02:00:00:00:00:01
+	uint64_t mac;
 	uint32_t iface; // index into interfaces
 	bool over, established;
 };

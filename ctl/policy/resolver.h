@@ -108,8 +108,11 @@ struct resolver {
 	VEC(struct resolved_addresses) addresses;
 	VEC(struct address_facts) facts; // for each
 	VEC(struct resolved_file) files;
-	size_t prefixes; // so far
-	bool too_many;   // more than POLICY_PREFIXES, which has been reported
+	VEC(struct resolved_edges) macs; // the lists of MAC addresses, each once
+	size_t edges;                    // of these lists
+	bool too_many_macs;              // more than POLICY_MACS, which has been reported
+	size_t prefixes;                 // so far
+	bool too_many;                   // more than POLICY_PREFIXES, which has been reported
 };
 
 static inline struct place resolve_at(const struct resolver *r, struct diag_at at, uint32_t line)
@@ -196,9 +199,9 @@ bool resolve_splits(struct resolver *r, const struct leaves *leaves);
 struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list,
 					enum policy_use use);
 
-// Reports errors of a set of ports where it is written. Rules read it again, because the numbers of
-// names depend on the protocol.
-void resolve_port_set(struct resolver *r, uint32_t number);
+// Reports errors of a set of numbers where it is written. Rules read it again, because the numbers
+// of ports depend on the protocol.
+void resolve_number_set(struct resolver *r, uint32_t number);
 int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_at use,
 		  const uint64_t protos[4], struct resolved_ranges *ret);
 

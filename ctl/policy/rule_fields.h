@@ -24,6 +24,8 @@
 	X(ETHERTYPE, ethertype, FRAMES, ethertype, .keyword = "ethertype", .frame = true)         \
 	/* only later fragments */                                                                \
 	X(FRAGMENT, fragment, WORD, none, .keyword = "fragment")                                  \
+	/* of the source */                                                                       \
+	X(MAC, mac, MACS, mac, .keyword = "mac", .condition = true, .frame = true, .name = true)  \
 	X(LENGTH, length, SPAN, none, .keyword = "length", .condition = true, .frame = true,      \
 	  .what = "a length", .max = 65575) /* 40 + 65,535 */                                     \
 	X(TTL, ttl, SPAN, none, .keyword = "ttl", .condition = true, .what = "a TTL", .max = 255) \
@@ -42,6 +44,7 @@
 	X(BITS, struct resolved_bits)                                                     \
 	X(TYPES, struct resolved_types) /* without it no neighbour discovery matches */   \
 	X(FLAGS, struct resolved_flags)                                                   \
+	X(MACS, struct resolved_macs)                                                     \
 	X(SPAN, struct resolved_span)                                                     \
 	X(WORD, bool)                                                                     \
 	X(EITHER, struct resolved_word) /* the word, or the word after "not" */           \

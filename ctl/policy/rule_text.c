@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "common/limits-policy.h"
+#include "ctl/base/mac.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/fields.h"
 #include "ctl/policy/intervals.h"
@@ -103,6 +104,18 @@ static void add_bits(struct printer *p, const struct field *f, const uint64_t bi
 			add_number(p, f, first);
 		else
 			text_addf(p->t, "%u-%u", first, last);
+	}
+}
+
+static void add_macs(struct printer *p, const struct resolved_edges *macs)
+{
+	mac_text first, last;
+
+	for (size_t i = 0; i < macs->n; i += 2) {
+		add_item(p);
+		text_add(p->t, mac_format(macs->at[i], first));
+		if (macs->at[i + 1] - macs->at[i] > 1)
+			text_addf(p->t, "-%s", mac_format(macs->at[i + 1] - 1, last));
 	}
 }
 
@@ -236,6 +249,7 @@ static void add_value(struct printer *p, size_t field)
 	const void *at = field_at(p->rule, field);
 	const struct resolved_bits *bits = at;
 	const struct resolved_span *span = at;
+	const struct resolved_macs *macs = at;
 
 	switch (f->form) {
 	case FORM_ADDRESS:
@@ -259,6 +273,9 @@ static void add_value(struct printer *p, size_t field)
 		return;
 	case FORM_FLAGS:
 		add_flags(p->t, at);
+		return;
+	case FORM_MACS:
+		add_macs(p, &p->r->macs[macs->index]);
 		return;
 	case FORM_SPAN:
 		text_addf(p->t, "%" PRIu32, span->first);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/policy/edges.h"
 #include "ctl/policy/fields.h"
 #include "ctl/policy/intervals.h"
 #include "ctl/policy/names.h"
@@ -257,6 +258,20 @@ static bool covers_span(const struct shadow_rule *o, const struct shadow_rule *i
 	       (inner->given && outer->first <= inner->first && outer->last >= inner->last);
 }
 
+static bool covers_macs(const struct shadow *s, const struct shadow_rule *o,
+			const struct shadow_rule *i)
+{
+	const struct resolved_macs *outer = &o->rule->mac, *inner = &i->rule->mac;
+	const struct resolved_edges *a, *b;
+
+	if (!outer->given || !inner->given)
+		return !outer->given;
+	a = &s->r->macs[outer->index];
+	b = &s->r->macs[inner->index];
+	return outer->index == inner->index ||
+	       (a->n + b->n <= 2 * COMPARED_MAX && edges_cover(a->at, a->n, b->at, b->n));
+}
+
 static bool covers_word(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	const struct resolved_word *outer = field_at(o->rule, field);
@@ -284,6 +299,8 @@ static bool covers_field(struct shadow *s, const struct shadow_rule *o, const st
 		return covers_types(o, i, field);
 	case FORM_FLAGS:
 		return covers_flags(o, i, field);
+	case FORM_MACS:
+		return covers_macs(s, o, i);
 	case FORM_SPAN:
 		return covers_span(o, i, field);
 	case FORM_WORD:

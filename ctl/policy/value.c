@@ -29,11 +29,17 @@ int value_bits(struct value *v, const struct domain *domain, const struct ast_li
 int value_ranges(struct value *v, const struct domain *domain, const struct ast_list *list,
 		 struct ranges *ret)
 {
-	uint16_t last = domain->last;
+	CLEANUP(edges_free) struct edges edges = {0};
+	uint64_t last = domain->last;
+	int code;
 
 	if (domain == &domain_on)
-		last = (uint16_t)(v->r->n_interfaces ? v->r->n_interfaces - 1 : 0);
-	return eval_list(v, domain, list, last, ret);
+		last = v->r->n_interfaces ? v->r->n_interfaces - 1 : 0;
+	code = eval_list(v, domain, list, last, &edges);
+	if (code)
+		return code;
+	edges_ranges(&edges, ret);
+	return 0;
 }
 
 // ---- flags --------------------------------------------------------------------------------------
@@ -144,13 +150,15 @@ static void types_of(struct value *v, const struct leaves *leaves, unsigned fami
 		     unsigned family, struct ranges *ret)
 {
 	struct eval e = {.v = v, .domain = &domain_type, .families = families, .family = family};
+	CLEANUP(edges_free) struct edges edges = {0};
 
 	vec_each (&leaves->all, leaf) {
 		e.item = leaf->item;
 		e.negated = leaf->negated;
 		read_type(&e, leaf->item->word);
 	}
-	eval_collect(&e, leaves->negated, 0, 255, ret);
+	eval_collect(&e, leaves->negated, 0, 255, &edges);
+	edges_ranges(&edges, ret);
 	vec_free(&e.readings);
 }
 

@@ -8,6 +8,7 @@
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/words.h"
+#include "ctl/table/edges.h"
 #include "ctl/table/rules.h"
 #include "ctl/table/vips.h"
 
@@ -150,6 +151,7 @@ int compile(const struct resolved *r, const struct compile_options *options, str
 	    (code = build_members(r, options, d, i)))
 		return code;
 	vips_build(r, options->seed, &i->tables);
+	edges_build(r, &i->tables);
 	*ret = TAKE_PTR(i);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "common/limits.h"
 #include "ctl/base/num.h"
 #include "ctl/policy/words.h"
+#include "ctl/table/edges.h"
 #include "ctl/table/rates.h"
 
 #define IP_LENGTH_MAX 65535
@@ -44,6 +45,18 @@ static void fill_spans(const struct resolved_rule *from, struct policy_rule *to)
 		to->flags |= RULE_DSCP;
 		to->dscp = from->dscp.bits[0];
 	}
+}
+
+static void fill_macs(const struct rules_builder *b, const struct resolved_rule *from,
+		      struct policy_rule *to)
+{
+	const struct resolved_macs *macs = &from->mac;
+
+	if (!macs->given)
+		return;
+	to->flags |= RULE_MAC;
+	to->mac_first = edges_first(b->in, macs->index);
+	to->mac_n = (uint32_t)b->in->macs[macs->index].n;
 }
 
 static void fill_conditions(const struct resolved_rule *from, struct policy_rule *to)
@@ -85,6 +98,8 @@ void rules_dump_conditions(const struct policy_rule *r, FILE *f)
 		fprintf(f, " from-set %u", r->from_set);
 	if (r->flags & RULE_TO_SET)
 		fprintf(f, " to-set %u", r->to_set);
+	if (r->flags & RULE_MAC)
+		fprintf(f, " mac edges %u-%u", r->mac_first, r->mac_first + r->mac_n - 1);
 	if (r->flags & RULE_LENGTH)
 		fprintf(f, " %slength %u-%u", r->flags & RULE_FRAME ? "frame-" : "",
 			r->length_first, r->length_last);
@@ -288,6 +303,7 @@ static int fill_rule(struct rules_builder *b, const struct resolved_rule *from,
 	if (from->impossible)
 		return 0; // never tried: no meter, no table
 	fill_conditions(from, to);
+	fill_macs(b, from, to);
 	fill_modifiers(b, from, to);
 	if (fill_limit(b, from, to) || fill_redirect(b, from, to))
 		return -EINVAL;

@@ -17,6 +17,7 @@ void tables_free(struct tables *t);
 // Adds `bytes` zeroed bytes from the next multiple of TABLE_ALIGN on and returns their offset.
 // Pointers into t->at are invalid afterwards.
 size_t tables_add(struct tables *t, size_t bytes);
-// Sets a constant; `number`: SIDE_CONSTANT(), MATRIX_CONSTANT() or VIP_CONSTANT().
+// Sets a constant; `number`: SIDE_CONSTANT(), MATRIX_CONSTANT(), VIP_CONSTANT() or
+// LIST_CONSTANT().
 void tables_number(struct tables *t, int number, uint64_t value);
 void tables_address(struct tables *t, int number, size_t offset);

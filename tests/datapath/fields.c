@@ -29,6 +29,7 @@ struct parts {
 	bool later;      // a later fragment
 	bool stranger;   // from an address that no rule names
 	uint8_t dst;     // last byte
+	uint8_t mac;     // of the source: last byte
 	uint8_t iface;   // number in the policy, and 1: the first one
 	bool over, established;
 };
@@ -55,6 +56,8 @@ static const struct sample samples[AST_RULE_FIELDS] = {
 	[AST_ETHERTYPE] = {"vlan 77 ethertype 0x0800", .hit = {.family = 4, .vlan = 77},
 			   .miss = {.family = 6, .vlan = 77}},
 	[AST_FRAGMENT] = {"from %s fragment", .hit = {.later = true}, .rare = true},
+	[AST_MAC] = {"from %s mac 02:00:00:00:00:02-02:00:00:00:00:07, not 02:00:00:00:00:04",
+		     .hit = {.mac = 7}, .miss = {.mac = 4}},
 	[AST_LENGTH] = {"from %s length 200-300", .hit = {.payload = 200}, .miss = {.payload = 20}},
 	[AST_TTL] = {"from %s ttl 5", .hit = {.ttl = 5}, .miss = {.ttl = 6}},
 	[AST_DSCP] = {"from %s dscp 46", .hit = {.dscp = 46}, .miss = {.dscp = 45}},
@@ -79,22 +82,22 @@ static void put16(struct frame *f, unsigned value)
 	put(f, (const uint8_t[]){(uint8_t)(value >> 8), (uint8_t)value}, 2);
 }
 
-static void put_link(struct frame *f, int family, unsigned vlan)
-{
-	static const uint8_t macs[] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2};
-
-	*f = (struct frame){0};
-	put(f, macs, sizeof(macs));
-	if (vlan) {
-		put16(f, 0x8100);
-		put16(f, vlan);
-	}
-	put16(f, family == 4 ? 0x0800 : 0x86dd);
-}
-
 static uint8_t or (unsigned value, unsigned usual)
 {
 	return (uint8_t)(value ? value : usual);
+}
+
+static void put_link(struct frame *f, int family, const struct parts *p)
+{
+	const uint8_t macs[] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, or (p->mac, 2)};
+
+	*f = (struct frame){0};
+	put(f, macs, sizeof(macs));
+	if (p->vlan) {
+		put16(f, 0x8100);
+		put16(f, p->vlan);
+	}
+	put16(f, family == 4 ? 0x0800 : 0x86dd);
 }
 
 static void put_ip4(struct frame *f, const struct parts *p, uint8_t src, uint8_t proto,
@@ -162,7 +165,7 @@ static void build(struct frame *f, int family, const struct parts *p, uint8_t sr
 
 	if (proto == IPPROTO_ICMP && family == 6)
 		proto = IPPROTO_ICMPV6;
-	put_link(f, family, p->vlan);
+	put_link(f, family, p);
 	(family == 4 ? put_ip4 : put_ip6)(f, p, src, proto, l4_bytes(proto) + p->payload);
 	put_l4(f, p, proto);
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ctl/base/mac.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/intervals.h"
 #include "ctl/policy/words.h"
@@ -317,6 +318,8 @@ static void print_service(struct print *p, const struct resolved_service *s)
 
 static void print_packet(struct print *p, const struct resolved_packet *packet)
 {
+	mac_text mac;
+
 	fprintf(p->f, "    ethertype 0x%04x", packet->ethertype);
 	if (packet->ip) {
 		fprintf(p->f, " proto %u ", packet->proto);
@@ -326,6 +329,8 @@ static void print_packet(struct print *p, const struct resolved_packet *packet)
 		fprintf(p->f, " port %u flags 0x%02x type %u code %u ttl %u", packet->dport,
 			packet->flags, packet->type, packet->code, packet->ttl);
 	}
+	if (packet->mac_given)
+		fprintf(p->f, " mac %s", mac_format(packet->mac, mac));
 	fprintf(p->f, " length %" PRIu32 " vlan %u on %" PRIu32 "%s%s%s\n", packet->length,
 		packet->vlan, packet->iface, packet->fragment ? " fragment" : "",
 		packet->over ? " over" : "", packet->established ? " established" : "");

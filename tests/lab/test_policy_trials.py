@@ -152,6 +152,20 @@ def test_a_policy_that_cuts_off_the_own_login_is_refused(pair, on, apply, peer):
     assert status == 0 and not any(pair.free(SOURCE4, SOURCE6)), printed
 
 
+@pytest.mark.parametrize("peer", [SOURCE4, SOURCE6])
+def test_a_login_is_asked_about_with_its_mac_address(pair, on, apply, peer):
+    command = [WEIR, "-n", on.name, "apply"]
+    status, printed = logged_in(pair, peer, [*command, apply.write(f'"mac" drop mac {pair.far_mac}')])
+    assert status == 3 and '"mac"' in printed, printed
+    status, printed = logged_in(pair, peer, [*command, apply.write(f"default drop\n{MARK}always pass mac {pair.far_mac}")])
+    assert status == 0, printed
+    assert pair.passes(udp()) == [True]
+    status, printed = logged_in(pair, peer, [*command, apply.write(f"default drop\n{MARK}always pass mac {pair.near_mac}")])
+    assert status == 3 and "default" in printed, printed
+    apply(f'{MARK}"mac" drop mac not 02:77:00:00:00:03 to any port 9')
+    assert pair.passes(udp()) == [False]
+
+
 def test_default_drop_needs_a_way_in_for_the_login(pair, on, apply):
     command = [WEIR, "-n", on.name, "apply"]
     status, printed = logged_in(pair, SOURCE4, [*command, apply.write("default drop")])

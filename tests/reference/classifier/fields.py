@@ -4,6 +4,7 @@ import functools
 import socket
 
 from addresses import Define
+from frames import SOURCE
 
 PROTOS = {"tcp": 6, "udp": 17, "icmp": 1, "icmp6": 58, "sctp": 132, "gre": 47, "esp": 50, "ah": 51, "igmp": 2,
           "ipip": 4, "ip6": 41, "ospf": 89, "pim": 103, "vrrp": 112, "udplite": 136, "dccp": 33}
@@ -22,6 +23,7 @@ FIN, SYN, RST, ACK = 1, 2, 4, 16
 SERVICES = ("ssh", "http", "https", "domain", "ntp", "smtp", "snmp", "www", "syslog", "telnet", "ftp-data",
             "tftp")
 USUAL_PORTS = (1, 22, 23, 53, 80, 123, 443, 1023, 1024, 5000, 8080, 8443, 32768, 65534, 65535)
+MAC_MOST = (1 << 48) - 1
 USUAL_VLANS = (1, 2, 3, 7, 8, 100, 255, 256, 4093, 4094)
 PORT_PROTOS = (("tcp",), ("udp",), ("6",), ("17",), ("sctp",), ("tcp", "udp"), ("udp", "tcp"),
                ("sctp", "tcp"), ("udp", "sctp"), ("tcp", "udp", "sctp"))
@@ -239,6 +241,59 @@ def make_flags(gen, rule):
     rule.flags_mask = draw.between(1, 63) | rule.flags_set
     slash = "/" if draw.chance(80) else " / "
     return f"flags {flag_words(rule.flags_set)}{slash}{flag_words(rule.flags_mask)}"
+
+
+def mac_text(value):
+    return ":".join(f"{byte:02x}" for byte in value.to_bytes(6, "big"))
+
+
+def random_mac(draw):
+    """Near the source of most frames, at the ends of all addresses, or of any word."""
+    roll = draw.below(100)
+    if roll < 70:
+        return SOURCE + draw.between(-6, 6)
+    if roll < 80:
+        return draw.pick((0, 1, MAC_MOST, MAC_MOST - 1, 0xffffffff, 0x100000000, SOURCE ^ 1 << 47))
+    return draw.below(MAC_MOST + 1)
+
+
+def make_list_of_macs(gen, items, may_negate):
+    draw, made = gen.draw, Numbers()
+    for _ in range(items):
+        low, high = random_mac(draw), random_mac(draw)
+        if draw.chance(60) or low >= high:
+            high = low
+        text = mac_text(low) if low == high else f"{mac_text(low)}-{mac_text(high)}"
+        text = text.upper() if draw.chance(10) else text
+        if not made.has(low, high):
+            made.put(low, high, text, bool(made.ranges) and not may_negate and draw.chance(15))
+    if not any(takes_some(made, at) for at in {low for low, _, _ in made.ranges} | {SOURCE}):
+        return make_list_of_macs(gen, items, may_negate)
+    return made.done(draw, 15 if may_negate else 0)
+
+
+def takes_some(made, value):
+    inside = [negative for low, high, negative in made.ranges if low <= value <= high]
+    return bool(inside) and not any(inside)
+
+
+def make_mac_sets(gen):
+    for at in range(gen.draw.below(3) if gen.options.uses("mac") else 0):
+        made = make_list_of_macs(gen, gen.draw.between(1, 9 if gen.draw.chance(80) else 60), False)
+        gen.mac_sets.append((("macs", "mac", "mset_2")[at], made))
+
+
+def make_macs(gen):
+    draw = gen.draw
+    if not gen.mac_sets or draw.chance(50):
+        return make_list_of_macs(gen, 1 if draw.chance(55) else draw.between(2, 5), True)
+    made = Numbers()
+    name, value = draw.pick(gen.mac_sets)
+    made.given, made.ranges, made.words = True, list(value.ranges), [f"@{name}"]
+    if draw.chance(30):
+        mac = random_mac(draw)
+        made.put_number(mac, mac_text(mac))
+    return made.done(draw, 20)
 
 
 def make_vlans(gen):

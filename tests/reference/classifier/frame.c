@@ -278,6 +278,8 @@ static bool parse_ethernet(struct cursor *cursor, struct frame *frame)
 {
 	if (cursor->left < ETHER_BYTES)
 		return malformed(frame, MALFORMED_ETH_SHORT);
+	for (int i = 0; i < 6; i++)
+		frame->mac = frame->mac << 8 | cursor->at[6 + i];
 	frame->ethertype = be16(cursor->at + ETHER_TYPE);
 	skip(cursor, ETHER_BYTES);
 	if (!parse_tags(cursor, frame))

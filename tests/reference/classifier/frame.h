@@ -14,6 +14,7 @@ enum fragment { FRAGMENT_NONE, FRAGMENT_FIRST, FRAGMENT_LATER };
 struct frame {
 	const char *malformed; /* the word, or NULL; then nothing else counts */
 	uint32_t frame_len;
+	uint64_t mac;        /* of the source */
 	uint16_t ethertype;  /* after the tags */
 	uint16_t vlan;       /* outermost VID; 0 = none */
 	unsigned int family; /* 4, 6, or 0 = not IP: nothing below counts */

@@ -12,7 +12,7 @@ MORE = 0x2000  # fragments
 LARGEST = 65535
 REST_OF_DATAGRAM = 1000  # bytes of a UDP datagram after its first fragment
 NO_OPERATION = b"\1\1\1\1"  # IPv4's and TCP's option, so many that they fill a word
-MACS = bytes.fromhex("020000000001" "020000000002")
+TARGET, SOURCE = bytes.fromhex("020000000001"), 0x020000000002
 FILLER = bytes((i * 7 + 1) & 0xff for i in range(LARGEST + 100))
 BYTES = {4: 4, 6: 16}
 
@@ -29,9 +29,10 @@ class Spec:
     """The description of a frame. Addresses are numbers; lengths of options in words of 4 bytes."""
     __slots__ = ("tags", "family", "ethertype", "src", "dst", "proto", "ttl", "dscp", "options", "exts",
                  "fragment", "offset", "fragment_at", "sport", "dport", "flags", "tcp_options", "type",
-                 "code", "length", "padding")
+                 "code", "length", "padding", "mac")
 
     def __init__(self):
+        self.mac = SOURCE
         self.tags = []  # pairs of TPID and TCI, outermost first
         self.family = 0  # 0: ethertype, and bytes up to `length`
         self.ethertype = self.src = self.dst = 0
@@ -57,9 +58,10 @@ class Frame:
 
 def link(spec):
     ethertype = {4: IPV4, 6: IPV6, 0: spec.ethertype}[spec.family]
+    macs = TARGET + spec.mac.to_bytes(6, "big")
     if not spec.tags:
-        return MACS + ethertype.to_bytes(2, "big")
-    return MACS + b"".join(PORTS.pack(*tag) for tag in spec.tags) + ethertype.to_bytes(2, "big")
+        return macs + ethertype.to_bytes(2, "big")
+    return macs + b"".join(PORTS.pack(*tag) for tag in spec.tags) + ethertype.to_bytes(2, "big")
 
 
 def ip4(spec, payload):

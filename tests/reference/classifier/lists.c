@@ -2,14 +2,14 @@
 // Lists of numbers and of addresses, and their look-ups.
 #include "lists.h"
 
-void numbers_add(struct pool *pool, struct numbers *numbers, uint32_t lo, uint32_t hi,
+void numbers_add(struct pool *pool, struct numbers *numbers, uint64_t lo, uint64_t hi,
 		 bool negative)
 {
 	*vec_add(pool, &numbers->ranges) =
 		(struct number_range){.lo = lo, .hi = hi, .negative = negative};
 }
 
-bool numbers_hold(const struct numbers *numbers, uint32_t value)
+bool numbers_hold(const struct numbers *numbers, uint64_t value)
 {
 	bool held = false;
 

@@ -10,8 +10,8 @@
 #include "mem.h"
 
 struct number_range {
-	uint32_t lo;
-	uint32_t hi;
+	uint64_t lo;
+	uint64_t hi;
 	bool negative;
 };
 
@@ -21,9 +21,9 @@ struct numbers {
 	VEC(struct number_range) ranges;
 };
 
-void numbers_add(struct pool *pool, struct numbers *numbers, uint32_t lo, uint32_t hi,
+void numbers_add(struct pool *pool, struct numbers *numbers, uint64_t lo, uint64_t hi,
 		 bool negative);
-bool numbers_hold(const struct numbers *numbers, uint32_t value);
+bool numbers_hold(const struct numbers *numbers, uint64_t value);
 
 /* The prefix that decides about an address: the longest one, or none (len -1). */
 struct decision {

@@ -17,7 +17,7 @@ struct question {
 };
 
 /* A field that the packet has: the list or its negation. */
-static bool field_matches(const struct field *field, uint32_t value)
+static bool field_matches(const struct field *field, uint64_t value)
 {
 	return !field->given || numbers_hold(&field->numbers, value) != field->numbers.negated;
 }
@@ -148,7 +148,7 @@ static bool ip_fields_match(const struct question *q, const struct rule *rule)
 static bool rule_matches(const struct question *q, const struct rule *rule)
 {
 	if (!vlan_matches(q, rule) || !on_matches(q, rule) || !type_matches(q, rule) ||
-	    !conditions_match(q, rule))
+	    !conditions_match(q, rule) || !field_matches(&rule->mac, q->frame.mac))
 		return false;
 	if (rule->ethertype.given)
 		return field_matches(&rule->ethertype, q->frame.ethertype) &&

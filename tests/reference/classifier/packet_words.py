@@ -3,6 +3,7 @@
 
     tcp | udp | sctp | icmp | icmp6 | proto N     from ADDRESS [PORT]    to ADDRESS [PORT]
     flags NAMES | flags 0xHEX    type N    code N    ttl N    dscp N    length N    on IFACE
+    mac ADDRESS (of the source)
     vlan N (again for each tag, outermost first; N@0xTYPE for another tag type)
     first | later | atomic    at N (the fragment header comes after N extension headers)
     ext N[+UNITS]    options N    tcpoptions N    ethertype 0xHEX    over    established
@@ -79,6 +80,8 @@ class Reader:
             spec.tags.append((kind, tci))
         elif word == "ext":
             spec.exts.append(pair(self.next(), "+", 0))
+        elif word == "mac":
+            spec.mac = int(self.next().replace(":", ""), 16)
         elif word == "on":
             self.iface = self.next()
         else:

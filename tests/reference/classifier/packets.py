@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random packets: at the edges of what a rule allows, one step off, of a special kind, or broken."""
 from addresses import BITS, FAMILY_BIT, MOST, site_address, value_of
-from fields import PROTOS
+from fields import MAC_MOST, PROTOS
 from frames import (ATOMIC, DESTINATION, FIRST, HEADERS, HOP_BY_HOP, ICMP, ICMP6, LATER, ROUTING, SCTP,
                     TCP, UDP, WHOLE, Spec, build)
 from rules import Rule
@@ -260,6 +260,8 @@ def aim(gen, rule):
     packet.over = draw.chance(85) if rule.over or rule.probability else not rule.under and draw.chance(8)
     packet.established = draw.chance(85 if rule.established else 15 if rule.untracked else 8)
     aim_tags(draw, rule, spec)
+    if rule.mac.given:
+        spec.mac = aim_number(draw, rule.mac, MAC_MOST)
     if rule.ethertype.given:
         aim_ethertype(gen, rule, spec)
     else:
@@ -370,7 +372,9 @@ def nudge(gen, rule, packet, spec):
     roll = draw.below(100)
     if roll < (20 if rule.vlan.given else 5):
         nudge_tags(draw, spec)
-    elif roll < (30 if rule.on.given else 8):
+    elif roll < (35 if rule.mac.given else 6):
+        spec.mac = step(draw, spec.mac, MAC_MOST)
+    elif roll < (45 if rule.on.given else 8):
         packet.iface = draw.pick(gen.ifaces)
     elif roll < (45 if rule.over or rule.under or rule.probability else 11):
         packet.over = not packet.over

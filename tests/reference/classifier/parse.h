@@ -73,6 +73,7 @@ bool list_addresses(struct parser *parser, const struct list *list,
 		    struct direction *ret_direction);
 bool list_ports(struct parser *parser, const struct list *list, unsigned int protos,
 		struct ports *ret_ports);
+bool list_macs(struct parser *parser, const struct list *list, struct field *ret_field);
 bool list_types(struct parser *parser, const struct list *list, const struct field *proto,
 		struct types *ret_types);
 bool list_ifaces(struct parser *parser, const struct list *list, struct ifaces *ret_ifaces);

@@ -258,6 +258,94 @@ bool list_ports(struct parser *parser, const struct list *list, unsigned int pro
 	return true;
 }
 
+static bool mac_word(const char *word, size_t len, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+
+	*ret = 0;
+	for (size_t i = 0; len == 17 && i < len; i++) {
+		const char *digit = word[i] ? strchr(digits, word[i]) : NULL;
+
+		if (i % 3 == 2 && word[i] == ':')
+			continue;
+		if (i % 3 == 2 || !digit)
+			return false;
+		*ret = *ret * 16 + (uint64_t)(digit - digits) % 16;
+	}
+	return len == 17;
+}
+
+static bool put_mac_word(struct parser *parser, const struct item *item, struct numbers *numbers)
+{
+	const char *dash = strchr(item->text, '-');
+	size_t len = dash ? (size_t)(dash - item->text) : strlen(item->text);
+	uint64_t lo, hi;
+
+	if (!mac_word(item->text, len, &lo))
+		return parse_fail(parser, item->line, "'%s' as a MAC address", item->text);
+	hi = lo;
+	if (dash && (!mac_word(dash + 1, strlen(dash + 1), &hi) || hi < lo))
+		return parse_fail(parser, item->line, "'%s' as a MAC address", item->text);
+	numbers_add(parser->pool, numbers, lo, hi, item->negative);
+	return true;
+}
+
+/* The numbers lo … hi without the exceptions of `held` from number `at` on. */
+static void put_rest(struct parser *parser, const struct numbers *held, size_t at, uint64_t lo,
+		     uint64_t hi, bool negative, struct numbers *numbers)
+{
+	for (; at < held->ranges.len; at++) {
+		const struct number_range *out = &held->ranges.v[at];
+
+		if (!out->negative || out->hi < lo || out->lo > hi)
+			continue;
+		if (out->lo > lo)
+			put_rest(parser, held, at + 1, lo, out->lo - 1, negative, numbers);
+		if (out->hi >= hi)
+			return;
+		lo = out->hi + 1;
+	}
+	numbers_add(parser->pool, numbers, lo, hi, negative);
+}
+
+static bool put_mac_set(struct parser *parser, const struct item *item, struct numbers *numbers)
+{
+	const struct set *set = policy_set(parser->policy, item->text);
+	struct numbers held = {0};
+	struct list list = {0};
+	size_t at = parser->at;
+	bool done;
+
+	if (!set || !set->macs)
+		return parse_fail(parser, item->line, "'@%s' as a MAC address", item->text);
+	parser->at = set->at;
+	done = take_elements(parser, &list);
+	parser->at = at;
+	for (size_t i = 0; done && i < list.items.len; i++)
+		done = put_mac_word(parser, &list.items.v[i], &held);
+	for (size_t i = 0; done && i < held.ranges.len; i++) {
+		const struct number_range *range = &held.ranges.v[i];
+
+		if (!range->negative)
+			put_rest(parser, &held, 0, range->lo, range->hi, item->negative, numbers);
+	}
+	return done;
+}
+
+bool list_macs(struct parser *parser, const struct list *list, struct field *ret_field)
+{
+	ret_field->given = true;
+	ret_field->numbers.negated = list->negated;
+	for (size_t i = 0; i < list->items.len; i++) {
+		const struct item *item = &list->items.v[i];
+
+		if (item->is_set ? !put_mac_set(parser, item, &ret_field->numbers)
+				 : !put_mac_word(parser, item, &ret_field->numbers))
+			return false;
+	}
+	return true;
+}
+
 /* Adds a type in one family, unless the rule's protocols exclude the family. */
 static void put_type(struct parser *parser, struct types *types, int family, int number,
 		     bool negative)

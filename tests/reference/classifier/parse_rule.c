@@ -119,6 +119,14 @@ static bool take_on(struct parser *parser, struct draft *draft)
 	       list_ifaces(parser, &list, &draft->rule->on);
 }
 
+static bool take_mac(struct parser *parser, struct draft *draft)
+{
+	struct list list;
+
+	return once(parser, draft, draft->rule->mac.given, "mac") && parse_list(parser, &list) &&
+	       list_macs(parser, &list, &draft->rule->mac);
+}
+
 static bool take_fragment(struct parser *parser, struct draft *draft)
 {
 	bool given = draft->rule->fragment;
@@ -253,6 +261,7 @@ static bool take_part(struct parser *parser, struct draft *draft)
 		{"flags", take_flags},
 		{"vlan", take_vlan},
 		{"on", take_on},
+		{"mac", take_mac},
 		{"ethertype", take_ethertype},
 		{"fragment", take_fragment},
 		{"over", take_over},
@@ -324,7 +333,7 @@ static bool finish_types(struct parser *parser, const struct draft *draft)
 	if (draft->rule->fragment)
 		return parse_fail(parser, draft->line, "type with fragment");
 	for (size_t i = 0; i < proto->numbers.ranges.len; i++) {
-		uint32_t number = proto->numbers.ranges.v[i].lo;
+		uint64_t number = proto->numbers.ranges.v[i].lo;
 
 		if (proto->numbers.negated || (number != PROTO_ICMP && number != PROTO_ICMP6))
 			return parse_fail(parser, draft->line, "a protocol without types");

@@ -19,6 +19,7 @@ struct set {
 	unsigned int line;
 	bool dynamic;
 	bool ports; /* a set of ports, whose elements begin at token `at` */
+	bool macs;  /* the same of MAC addresses */
 	size_t at;
 	unsigned int mask_len[2]; /* dynamic: of IPv4 and IPv6 entries */
 	struct addresses addresses;
@@ -89,6 +90,7 @@ struct rule {
 	struct field vlan;
 	struct field ethertype;
 	struct field dscp;
+	struct field mac;
 	bool flags_given;
 	uint8_t flags_set;
 	uint8_t flags_mask;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random valid rules: kind, width, and order of parts."""
 from addresses import BOTH, Addresses, make_addresses
-from fields import (Numbers, make_dscps, make_ethertypes, make_flags, make_on, make_port_protos, make_ports,
+from fields import (Numbers, make_dscps, make_ethertypes, make_flags, make_macs, make_on, make_port_protos, make_ports,
                     make_protos, make_span, make_types, make_vlans)
 
 RATES = ("1000000/s", "900k/s", "50M/min", "900M/h", "10gbit/s", "900000mbit/s")
@@ -11,7 +11,7 @@ LOGS = ("log", "log 10/s", "log 5/min snap 64", "log snap 96")
 TTLS = (0, 1, 5, 63, 64, 65, 128, 254, 255)
 IP_LENGTHS = (20, 28, 40, 48, 60, 61, 64, 80, 100, 255, 256, 576, 1280)
 FRAME_LENGTHS = (60, 61, 64, 80, 100, 255, 256, 576, 1280)
-NUMBERS = ("sport", "dport", "proto", "types4", "types6", "code", "vlan", "dscp", "ethertype", "ttl", "length",
+NUMBERS = ("sport", "dport", "proto", "types4", "types6", "code", "vlan", "dscp", "ethertype", "ttl", "length", "mac",
            "on")
 
 
@@ -56,7 +56,8 @@ def takes_all_ip(ethertype):
 def bits_fixed(rule):
     if rule.ethertype.given and takes_all_ip(rule.ethertype):
         return 0
-    numbers = (rule.sport, rule.dport, rule.types4, rule.vlan, rule.dscp, rule.ttl, rule.length, rule.ethertype)
+    numbers = (rule.sport, rule.dport, rule.types4, rule.vlan, rule.dscp, rule.ttl, rule.length, rule.ethertype,
+               rule.mac)
     return (address_bits_fixed(rule.source) + address_bits_fixed(rule.target)
             + 3 * sum(one.given and not one.negated for one in numbers)
             + 3 * (rule.flags_given or rule.fragment or rule.over))
@@ -225,6 +226,8 @@ class Sketch:
         rule, draw, gen = self.rule, self.draw, self.gen
         if draw.chance(10):
             rule.on = self.part("on", make_on(gen))
+        if gen.may("mac", 8):
+            rule.mac = self.part("mac", make_macs(gen))
         if gen.may("vlan", 10):
             rule.vlan = self.part("vlan", make_vlans(gen))
         if gen.may("conditions", 6):

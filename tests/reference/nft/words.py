@@ -141,6 +141,80 @@ class Ports:
         return spec
 
 
+# ---- MAC addresses --------------------------------------------------------------------------------------
+
+MAC = 0x020000000002  # around which those of rules are
+MAC_MOST = (1 << 48) - 1
+
+
+def mac_text(value):
+    return ":".join(f"{byte:02x}" for byte in value.to_bytes(6, "big"))
+
+
+def mac_span(low, high):
+    return mac_text(low) if low == high else f"{mac_text(low)}-{mac_text(high)}"
+
+
+class MacSet:
+    """Addresses and spans, disjoint and not adjacent: nft has no exceptions."""
+
+    def __init__(self, draw, name):
+        self.name = name
+        edges = sorted(draw.sample(range(MAC - WINDOW, MAC + WINDOW), 2 * draw.randint(1, INTERVALS)))
+        if draw.random() < 0.2:
+            edges = sorted({0, draw.choice((0, 1, 1 << 33)), *edges, MAC_MOST - draw.choice((0, 1, 1 << 40)), MAC_MOST})
+        if len(edges) % 2:
+            edges.pop()
+        self.spans = [pair for pair in zip(edges[::2], edges[1::2]) if draw.random() < 0.7] or [(MAC, MAC)]
+        self.spans = [(low, low) if draw.random() < 0.5 else (low, high) for low, high in self.spans]
+        self.text = f"{{ {', '.join(mac_span(*span) for span in self.spans)} }}"
+        self.weir = f"set {name} macs {self.text}"
+        self.nft = f"set {name} {{ type ether_addr; flags interval; auto-merge; elements = {self.text}; }}"
+
+
+class Macs:
+    """`mac`, with sets, lists and `not`."""
+    before, tracks = (), False
+    hook = "type filter hook ingress device n0 priority 0"
+    family = "netdev"
+
+    def __init__(self, draw, lab, rules):  # pylint: disable=unused-argument
+        self.draw = draw
+        self.sets = [MacSet(draw, f"{'macs' if n == 0 else 'lab'}{n or ''}") for n in range(10)]
+        self.rules = [self.rule() for _ in range(rules)]
+
+    def statements(self):
+        return [one.weir for one in self.sets]
+
+    def nft_statements(self):
+        return [one.nft for one in self.sets]
+
+    def rule(self):
+        draw, negated = self.draw, self.draw.random() < 0.3
+        if draw.random() < 0.5:
+            weir = nft = f"@{draw.choice(self.sets).name}"
+        else:
+            one = MacSet(draw, "")
+            weir, nft = one.text[2:-2], one.text
+        weir, nft = f"mac {'not ' if negated else ''}{weir}", f"ether saddr {'!= ' if negated else ''}{nft}"
+        protos = draw.sample(list(PROTOS), draw.randint(1, 3))
+        if draw.random() < 0.6:
+            weir += f" proto {', '.join(PROTOS[proto] for proto in protos)}"
+            nft = f"meta l4proto {{ {', '.join(map(str, protos))} }} {nft}"
+        weir += (dscp := draw.choice(("", "", " dscp 8")))
+        weir_to, nft_to = to_net(draw, weir, nft)
+        return Rule(weir_to, [f"{one} ip{'' if one.startswith('ip ') else '6'} dscp 8" if dscp else one for one in nft_to])
+
+    def spec(self):
+        draw, spec = self.draw, usual_spec(self.draw)
+        spec.sport, spec.dport, spec.dscp = draw.randint(1, 65535), draw.randint(1, 65535), draw.choice((0, 8))
+        spec.mac = MAC + draw.randint(-WINDOW - 5, WINDOW + 5)
+        if draw.random() < 0.3:
+            low, high = draw.choice(draw.choice(self.sets).spans)
+            spec.mac = min(max(draw.choice((low, high)) + draw.randint(-1, 1), 0), MAC_MOST)
+        return spec
+
+
 # ---- connections ----------------------------------------------------------------------------------------
 
 
@@ -290,4 +364,4 @@ def weir_text(word):
     return "\n".join(["interface n0 optional", *word.statements(), *(f"drop {rule.weir}" for rule in word.rules), ""])
 
 
-WORDS = {"ports": Ports, "established": Tracked}
+WORDS = {"ports": Ports, "mac": Macs, "established": Tracked}

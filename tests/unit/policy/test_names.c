@@ -76,8 +76,8 @@ static unsigned dscp_of(const char *name)
 
 	domain_dscp.read(&e, name);
 	assert_int_equal(e.readings.n, 1);
-	value = e.readings.at[0].range.first;
-	assert_int_equal(e.readings.at[0].range.last, value);
+	value = (uint32_t)e.readings.at[0].first;
+	assert_int_equal(e.readings.at[0].last, value);
 	vec_free(&e.readings);
 	return value;
 }

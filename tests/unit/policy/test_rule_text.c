@@ -90,7 +90,7 @@ static void change_bits(struct loaded *l, size_t field)
 {
 	struct resolved_bits *bits = field_place(&l->rule, field);
 	unsigned last =
-		field == AST_ON ? (unsigned)l->r->n_interfaces - 1 : fields[field].domain->last;
+		(unsigned)(field == AST_ON ? l->r->n_interfaces - 1 : fields[field].domain->last);
 
 	for (unsigned bit = 0; bit <= last; bit++) {
 		bits->bits[bit / 64] ^= (uint64_t)1 << bit % 64;
@@ -162,6 +162,23 @@ static void change_span(struct loaded *l, size_t field)
 	differs(l, "end");
 }
 
+// Another list, with another edge.
+static void change_macs(struct loaded *l)
+{
+	struct resolved_edges *macs = l->r->macs, lists[2] = {macs[0], macs[0]};
+	uint64_t at[8];
+
+	assert_true(macs[0].n <= ARRAY_SIZE(at));
+	lists[1].at = at;
+	l->r->macs = lists;
+	for (size_t i = 0; i < macs[0].n; i++) {
+		memcpy(at, macs[0].at, macs[0].n * sizeof(*at));
+		at[i] += i % 2 ? 1 : UINT64_MAX;
+		CHANGE(l, mac.index, 1);
+	}
+	l->r->macs = macs;
+}
+
 static void change_word(struct loaded *l, size_t field)
 {
 	struct resolved_word *word = field_place(&l->rule, field);
@@ -188,6 +205,9 @@ static void change_value(struct loaded *l, size_t field)
 		return;
 	case FORM_FLAGS:
 		change_flags(l);
+		return;
+	case FORM_MACS:
+		change_macs(l);
 		return;
 	case FORM_SPAN:
 		change_span(l, field);
@@ -224,6 +244,7 @@ static const char *const rules[] = {
 	"drop over 10/s burst 20 per source mask 24/48 max 1000",
 	"drop under 10mbit/s per source",
 	"drop over 10/s per source and port mask 24/48",
+	"pass mac 02:00:00:00:00:01, 02:00:00:00:00:05-02:00:00:00:00:09 ttl 3",
 	"pass established",
 	"pass not established",
 };

@@ -17,6 +17,7 @@ struct packet {
 	uint8_t proto, flags, type, code, ttl, dscp;
 	uint16_t sport, dport, vlan, ethertype;
 	uint32_t length;
+	uint64_t mac;
 	unsigned iface;
 };
 
@@ -36,6 +37,10 @@ static const char *const pick_of[][8] = {
 	 "ttl 1-64 ", "ttl 64 "},
 	{"dscp 0 ", "dscp ef ", "dscp not ef ", "dscp 0-46 ", "length 40-60 ", "length 50 ",
 	 "fragment ", "established "},
+	{"mac 02:00:00:00:00:01 ", "mac @m ", "mac not @m ",
+	 "mac 02:00:00:00:00:01-02:00:00:00:00:03 ", "mac not 02:00:00:00:00:02 ",
+	 "mac 00:00:00:00:00:00-ff:ff:ff:ff:ff:ff ", "mac 02:00:00:00:00:02, 02:00:00:00:00:04 ",
+	 "mac @m, 02:00:00:00:00:05 "},
 	{"over 10/s ", "probability 50% ", "log ", "not established ", "length 0-100 ", "fragment ",
 	 "established ", "ttl 0-255 "},
 };
@@ -122,6 +127,7 @@ static struct packet random_packet(uint64_t *seed)
 		.vlan = vlans[unit_below(seed, 5)],
 		.ethertype = v6 ? 0x86dd : 0x0800,
 		.length = 30 + unit_below(seed, 80),
+		.mac = 0x020000000000 + unit_below(seed, 7),
 		.iface = unit_below(seed, 2),
 	};
 
@@ -207,6 +213,20 @@ static bool matches(const struct resolved *r, const struct resolved_rule *rule,
 	return p->ip && ip_matches(r, rule, p);
 }
 
+static bool mac_matches(const struct resolved *r, const struct resolved_rule *rule,
+			const struct packet *p)
+{
+	const struct resolved_edges *edges;
+	size_t below = 0;
+
+	if (!rule->mac.given)
+		return true;
+	edges = &r->macs[rule->mac.index];
+	while (below < edges->n && edges->at[below] <= p->mac)
+		below++;
+	return below % 2;
+}
+
 static bool ends(const struct resolved_rule *rule)
 {
 	return rule->action != ACTION_COUNT && !rule->limit.given && !rule->probability.given;
@@ -226,7 +246,7 @@ static void check_packet(const struct environment *w, const struct resolved *r,
 			 const bool *shadowed, const struct packet *p)
 {
 	for (size_t i = 0; i < r->n_rules; i++) {
-		bool match = matches(r, &r->rules[i], p);
+		bool match = matches(r, &r->rules[i], p) && mac_matches(r, &r->rules[i], p);
 
 		if (match && (shadowed[i] || r->rules[i].impossible))
 			fail_msg("\"%s\" matches:\n%s\n%s", r->rules[i].identity, w->policy,
@@ -248,7 +268,9 @@ static void test_random(void **state)
 		struct resolved *r;
 
 		text_add(&text, "interface eth0, eth1\n"
-				"set s { 10.0.0.0/29, not 10.0.0.3, 2001:db8::2 }\n");
+				"set s { 10.0.0.0/29, not 10.0.0.3, 2001:db8::2 }\n"
+				"set m macs { 02:00:00:00:00:01-02:00:00:00:00:03, "
+				"not 02:00:00:00:00:02 }\n");
 		for (unsigned i = 0; i < RULES; i++)
 			put_rule(&text, &seed, i);
 		r = environment_load(&w, text_get(&text));

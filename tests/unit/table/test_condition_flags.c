@@ -11,6 +11,7 @@
 static const char *const samples[AST_RULE_FIELDS] = {
 	[AST_FROM] = "drop from @slow", // an address is a condition if it is a dynamic set
 	[AST_TO] = "drop to @slow",
+	[AST_MAC] = "drop mac not 02:00:5e:00:53:01",
 	[AST_LENGTH] = "drop length 100-200",
 	[AST_TTL] = "drop ttl 3",
 	[AST_DSCP] = "drop dscp 46",

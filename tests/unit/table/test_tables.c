@@ -60,6 +60,8 @@ static void test_constants(void **state)
 			tables_number(&t, MATRIX_CONSTANT(matrix, name), 1000 + (uint64_t)set);
 	for (int name = 0; name < TABLE_VIP_CONSTANTS; name++, set++)
 		tables_number(&t, VIP_CONSTANT(name), 1000 + (uint64_t)set);
+	for (int name = 0; name < TABLE_LIST_CONSTANTS; name++, set++)
+		tables_number(&t, LIST_CONSTANT(name), 1000 + (uint64_t)set);
 	assert_int_equal(set, TABLE_CONSTANTS);
 	for (int i = 0; i < TABLE_CONSTANTS; i++) {
 		assert_true(t.constant[i].set && !t.constant[i].address);

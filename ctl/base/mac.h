@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// MAC addresses as numbers of 48 bits: parsed strictly, and formatted.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAC_LAST 0xffffffffffffull
+
+// Six pairs of hexadecimal digits with colons, text[0..len) whole; 0 or -EINVAL.
+int mac_parse(const char *text, size_t len, uint64_t *ret);
+uint64_t mac_of_bytes(const uint8_t bytes[6]);
+typedef char mac_text[18];
+const char *mac_format(uint64_t mac, mac_text buf); // lower case; returns buf
