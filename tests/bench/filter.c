@@ -12,29 +12,41 @@ struct rules_case {
 	struct row_goal goal;
 	enum rules_shape shape;
 	size_t n;
+	const char *quick, *first; // a rule in front of them: a quick rule, a rule of the policy
 };
+
+#define OTHER_RULE "drop proto udp from any port 123 to any length 400-1500"
 
 static const struct rules_case rules_cases[] = {
 	{{.id = "filter-1", .what = "one rule, matching", .reach = {{2.5, {"linear"}}}},
-	 RULES_FIELDS,
-	 1},
+	 .shape = RULES_FIELDS,
+	 .n = 1},
 	{{.id = "filter-64", .what = "64 rules over eight fields, the last one matches"},
-	 RULES_FIELDS,
-	 64},
+	 .shape = RULES_FIELDS,
+	 .n = 64},
+	{{.id = "filter-quick",
+	  .what = "62 rules over eight fields, the last one matches, behind a quick rule"},
+	 .shape = RULES_FIELDS,
+	 .n = 62,
+	 .quick = OTHER_RULE},
+	{{.id = "filter-written", .what = "the same rules, all of the policy"},
+	 .shape = RULES_FIELDS,
+	 .n = 62,
+	 .first = OTHER_RULE},
 	{{.id = "filter-1000",
 	  .what = "1000 rules, each from a network of its own; the last one matches"},
-	 RULES_FROM,
-	 1000},
+	 .shape = RULES_FROM,
+	 .n = 1000},
 	{{.id = "filter-4096",
 	  .what = "4096 rules, each from a network of its own; the last one matches",
 	  .reach = {{2.2, {"filter-64"}}, {0.010, {"linear"}}}},
-	 RULES_FROM,
-	 4096},
+	 .shape = RULES_FROM,
+	 .n = 4096},
 	{{.id = "filter-4096-worst",
 	  .what = "4096 rules, every summary bit set, no match until the last word",
 	  .reach = {{2.2, {"filter-64"}}, {0.010, {"linear"}}}},
-	 RULES_WORST,
-	 4096},
+	 .shape = RULES_WORST,
+	 .n = 4096},
 };
 
 static struct addr *any_sources(uint8_t family, uint64_t seed)
@@ -55,12 +67,16 @@ static void run_rules(const struct bench *b, const void *of)
 	CLEANUP_FREE struct bench_rule *linear = mem_zalloc(c->n, sizeof(*linear));
 	CLEANUP_FREE char *path = mem_printf("%s/rules.weir", b->folder);
 	CLEANUP_SUBJECT struct subject weir = {0}, scan = {0};
-	const struct rules rules = {
-		.shape = c->shape, .family = 4, .n = c->n, .last_matches = true, .linear = linear};
+	const struct rules rules = {.shape = c->shape,
+				    .family = 4,
+				    .n = c->n,
+				    .first = c->first,
+				    .last_matches = true,
+				    .linear = linear};
 	struct draw *d = draw_new(&(struct draw_options){.family = 4, .sources = sources});
 
 	policy_rules(&rules, path);
-	subject_weir(&(struct weir_options){.policy = path}, &weir);
+	subject_weir(&(struct weir_options){.policy = path, .quick = c->quick}, &weir);
 	subject_linear(linear, c->n, &scan);
 	measure(b, &c->goal, d, ANSWER_DROP, (struct subject *[]){&weir, &scan}, 2);
 	draw_free(d);

@@ -211,6 +211,8 @@ void policy_rules(const struct rules *r, const char *path)
 	fprintf(f, "interface %s\n", r->iface ? r->iface : "lo");
 	for (size_t s = 0; s < ARRAY_SIZE(r->set_files) && r->set_files[s]; s++)
 		fprintf(f, "set s%zu { file \"%s\" }\ndrop from @s%zu\n", s, r->set_files[s], s);
+	if (r->first)
+		fprintf(f, "%s\n", r->first);
 	for (size_t i = 0; i < r->n; i++) {
 		struct made m;
 

@@ -129,12 +129,26 @@ static int load_generations(struct weir *w, const struct candidate *c, struct er
 	return 0;
 }
 
+static void add_quick(struct candidate *c, const char *words)
+{
+	static const struct quick_place at_the_end;
+	struct quick_rule rule = {.by = mem_strdup("bench"), .note = mem_strdup("")};
+	struct err err = {0};
+
+	if (quick_read_words(words, NULL, &rule, &err) ||
+	    quick_insert(&c->quick, &rule, &at_the_end, &err))
+		bench_die(&err);
+	quick_free_rule(&rule);
+}
+
 static int load_policy(struct weir *w, const struct weir_options *o, struct err *err)
 {
 	static const struct dns_options none;
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new(&none, NULL);
 	int code;
 
+	if (o->quick)
+		add_quick(c, o->quick);
 	if (candidate_compile(c, o->policy, NULL, 0)) {
 		diag_print(c->diag, stderr, false);
 		bench_fail(EINVAL, "'%s' does not compile", o->policy);
