@@ -46,6 +46,16 @@ def test_without_the_folders_of_the_host(pair, contained, without):
     assert not pair.xdp_attached()
 
 
+def busybox_archive(folder):
+    """An image with busybox and a file `hello`."""
+    archive, hello = folder / "bb.tar", folder / "hello"
+    hello.write_text("hello")
+    with tarfile.open(archive, "w") as tar:
+        tar.add(shutil.which("busybox"), "bin/busybox")
+        tar.add(hello, "hello")
+    return archive
+
+
 @contextlib.contextmanager
 def agent_in(podman, pair, weir, folder):
     """The agent as process 1 of a container."""
@@ -73,6 +83,30 @@ def test_agent_as_process_1(pair, weir, podman, contained, tmp_path):
         assert process.wait(20) == 0, process.stdout.read()
     assert pair.free(SOURCE, "100.64.0.2") == [True, False]  # the end of the container changes no verdict
     weir("forget", "--agent", check=False)
+
+
+@pytest.fixture(name="call")
+def call_of_a_container(podman, scratch):
+    """call(NETWORK, ADDRESS): what a connection from a new container of podman ends with."""
+    podman("import", busybox_archive(scratch), "bb")
+
+    def one(network, address):
+        done = podman("run", "--rm", "--network", network, "bb", "/bin/busybox", "nc", "-w", "2", address, "9", check=False)
+        return done.stderr.strip().rsplit(": ", 1)[-1]
+    return one
+
+
+def test_calls_of_containers(pair, weir, call):
+    """A container of podman in the namespace of the instance, and one with a network of its own."""
+    own = f"ns:/run/netns/{pair.near_netns}"
+    weir("attach", "near0")
+    assert (call(own, pair.far4), call("none", pair.far4)) == ("Connection refused", "Network is unreachable")
+    weir("block", "--out-only", pair.far4)
+    assert (call(own, pair.far4), call("none", pair.far4)) == ("Operation not permitted", "Network is unreachable")
+    weir("block", "--out-only", pair.far4, "--all-namespaces", "--force")
+    assert (call(own, pair.far4), call("none", pair.far4)) == ("Operation not permitted", "Operation not permitted")
+    weir("unblock", "--out", pair.far4)
+    assert (call(own, pair.far4), call("none", pair.far4)) == ("Connection refused", "Network is unreachable")
 
 
 @pytest.mark.parametrize("userland", [False, True], ids=["rules", "proxy"])
@@ -110,12 +144,6 @@ def docker_factory(scratch, start_docker):
             lab.folder = scratch
             weir = stack.enter_context(start_docker.weir(lab))
             docker = stack.enter_context(start_docker(lab, userland))
-            archive = scratch / "bb.tar"
-            hello = scratch / "hello"
-            hello.write_text("hello")
-            with tarfile.open(archive, "w") as tar:
-                tar.add(shutil.which("busybox"), "bin/busybox")
-                tar.add(hello, "hello")
-            docker("import", archive, "bb")
+            docker("import", busybox_archive(scratch), "bb")
             return lab, weir, docker
         yield make
