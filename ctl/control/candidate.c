@@ -237,17 +237,15 @@ int candidate_check_tracking(const struct candidate *c, bool quick, struct err *
 		rule->identity, rule->place,
 		c->image->rules[r].flags & RULE_UNTRACKED ? "no packet would be established"
 							  : "the rule would never match");
-	err_hint(
-		err,
-		"nft add table inet weir-track; nft add chain inet weir-track in '{ type filter "
-		"hook prerouting priority 0; }'; nft add rule inet weir-track in ct state new accept");
+	err_hint(err, "%s", CONNTRACK_START);
 	return -ENOTCONN;
 }
 
 void candidate_about(const struct candidate *c, struct generation_about *ret)
 {
 	*ret = (struct generation_about){.short_refused = c->cost.refused[0] != '\0',
-					 .quick = c->quick.version};
+					 .quick = c->quick.version,
+					 .tracking = candidate_tracks(c) != NULL};
 	for (size_t i = 0; i < c->resolved->n_interfaces && i < WEIR_IFACES; i++) {
 		const struct resolved_interface *from = &c->resolved->interfaces[i];
 

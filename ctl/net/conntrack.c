@@ -23,23 +23,30 @@ static bool read_count(uint64_t *ret)
 	return !num_parse_u64(text, strcspn(text, "\n"), 0, UINT64_MAX, ret);
 }
 
+// While connections of others end, the count falls between two readings: this many new ones prevail.
+#define DATAGRAMS 16
+
 // One datagram from a fresh port to itself.
-static bool send_to_self(int fd)
+static bool send_to_self(void)
 {
+	CLEANUP_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in self = {.sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(self);
 
-	return !bind(fd, (const struct sockaddr *)&self, sizeof(self)) &&
+	return fd >= 0 && !bind(fd, (const struct sockaddr *)&self, sizeof(self)) &&
 	       !getsockname(fd, (struct sockaddr *)&self, &size) &&
 	       sendto(fd, "", 1, 0, (const struct sockaddr *)&self, sizeof(self)) == 1;
 }
 
 bool conntrack_active(void)
 {
-	CLEANUP_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	uint64_t before, after;
 
-	return fd >= 0 && read_count(&before) && send_to_self(fd) && read_count(&after) &&
-	       after > before;
+	if (!read_count(&before))
+		return false;
+	for (size_t n = 0; n < DATAGRAMS; n++)
+		if (!send_to_self())
+			return false;
+	return read_count(&after) && after > before;
 }

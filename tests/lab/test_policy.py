@@ -548,6 +548,19 @@ def test_only_established_calls_connection_tracking(weir, tmp_path, tracking, te
     assert (of_kernel in log.read_text()) == calls
 
 
+def test_status_warns_while_tracking_is_off(weir, apply, pair, tracking):  # pylint: disable=unused-argument
+    apply("default pass\ndrop proto tcp to any port 22 not established")
+    assert not weir.json("status")["alerts"]
+    pair.near(["nft", "flush", "table", "inet", "lab"])
+    [alert] = weir.json("status", status=2)["alerts"]
+    assert "connection tracking is off" in alert["alarm"] and alert["mend"].startswith("nft add table inet weir-track")
+    pair.near(["sh", "-c", alert["mend"]])
+    assert not weir.json("status")["alerts"]
+    pair.near(["nft", "delete", "table", "inet", "weir-track"])
+    apply("default pass")
+    assert not weir.json("status")["alerts"]
+
+
 def test_established_refuses_while_tracking_is_idle(apply):
     for word in "established", "not established":
         text = apply.fails(3, f"default drop\npass {word}")
