@@ -178,7 +178,7 @@ def test_lost(balancer, node, serve):
         assert states(node)[TWO] == "failing" and slots(node)[TWO] == 0
         until(lambda: states(node)[TWO] == "down")
         assert 1.5 < time.monotonic() - began < 3
-        assert health(node)[TWO].startswith("down for ")
+        until(lambda: health(node)[TWO].startswith("down for "))  # the agent writes this file after the slots
     until(lambda: all_ok(node))
     said = agent.said()
     assert "service 'web': 10.78.2.2 fails its checks: connection refused" in said

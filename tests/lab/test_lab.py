@@ -203,7 +203,7 @@ def test_up_interrupted_leaves_nothing(delay_ms):
     with subprocess.Popen([LAB, "up", "pair", "--name", pair.name], start_new_session=True) as up:
         time.sleep(delay_ms / 1000)
         os.killpg(up.pid, signal.SIGINT)
-        status = up.wait(timeout=5)
+        status = up.wait(timeout=20)
     if status == 0:
         pair.down()
     assert traces(pair.name) == []

@@ -500,9 +500,11 @@ def test_a_set_of_ports(pair, apply, weir):
     apply("set web ports { 80, 9000-9010, not 9005 }\ndrop proto udp to any port @web")
     packets = udp(80), udp(9005), udp(9010), udp(9011)
     assert pair.passes(*packets) == [False, True, False, True]
-    weir("rule", "add", "drop proto udp to any port not @web")
-    assert pair.passes(*packets) == [False] * 4
-    weir("rule", "delete", "1")
+    weir("rule", "add", "--name", "others", "drop proto udp to any port not @web")
+    try:
+        assert pair.passes(*packets) == [False] * 4
+    finally:
+        weir("rule", "delete", "others")
     done = weir("rule", "add", "drop from @web", check=False)
     assert done.returncode == 1 and "is a set of ports, not of addresses" in done.stderr
     assert pair.passes(*packets) == [False, True, False, True]
