@@ -429,7 +429,7 @@ static void alarm_tracking(struct status *s)
 	if (s->about->tracking && !conntrack_active())
 		alarm_add(s, POLICY, NULL,
 			  "connection tracking is off: 'established' matches no packet, and 'not "
-			  "established' every packet of TCP and UDP (" MEND("%s") ")",
+			  "established' every packet of TCP and UDP (%s)",
 			  CONNTRACK_START);
 }
 

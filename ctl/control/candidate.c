@@ -244,8 +244,7 @@ int candidate_check_tracking(const struct candidate *c, bool quick, struct err *
 void candidate_about(const struct candidate *c, struct generation_about *ret)
 {
 	*ret = (struct generation_about){.short_refused = c->cost.refused[0] != '\0',
-					 .quick = c->quick.version,
-					 .tracking = candidate_tracks(c) != NULL};
+					 .quick = c->quick.version};
 	for (size_t i = 0; i < c->resolved->n_interfaces && i < WEIR_IFACES; i++) {
 		const struct resolved_interface *from = &c->resolved->interfaces[i];
 
@@ -253,6 +252,8 @@ void candidate_about(const struct candidate *c, struct generation_about *ret)
 		ret->modes[i] = from->mode;
 		snprintf(ret->ifaces[ret->n_ifaces++], sizeof(ret->ifaces[0]), "%s", from->name);
 	}
+	for (size_t r = 0; r < c->resolved->n_rules; r++)
+		ret->tracking |= c->resolved->rules[r].established.given;
 	for (size_t n = 0; n < c->resolved->n_dynamics && n < POLICY_SETS_MAX; n++) {
 		const struct resolved_dynamic *from = &c->resolved->dynamics[n];
 		struct generation_about_set *to = &ret->sets[ret->n_sets++];

@@ -271,6 +271,7 @@ static struct outcome send_case(struct reader *r, struct text *why)
 
 static void prepare(struct reader *r)
 {
+	suite_names(r->now.name);
 	if (strcmp(r->in_force, r->now.overlay) != 0)
 		rig_overlay_text(r->rig, r->now.overlay);
 	r->in_force = r->now.overlay;

@@ -8,6 +8,12 @@
 #include <string.h>
 
 static bool brief;
+static const char *running = "setup";
+
+void suite_names(const char *test)
+{
+	running = test;
+}
 
 void suite_brief(void)
 {
@@ -56,8 +62,8 @@ void print_hex(const uint8_t *bytes, size_t len)
 void test_die(const struct err *err)
 {
 	fflush(stdout);
-	fprintf(stderr, "run: %s%s%s%s\n", err->text, err->hint[0] ? " (" : "", err->hint,
-		err->hint[0] ? ")" : "");
+	fprintf(stderr, "run: %s: %s%s%s%s\n", running, err->text, err->hint[0] ? " (" : "",
+		err->hint, err->hint[0] ? ")" : "");
 	exit(2);
 }
 
@@ -68,6 +74,7 @@ void suite_run(const struct named_test *tests, const char *only, struct tally *t
 
 		if (only && !strstr(tests->name, only))
 			continue;
+		suite_names(t.name);
 		tests->run(&t);
 		tally->failed += t.failed;
 		tally->skipped += !t.failed && t.skipped;

@@ -49,6 +49,8 @@ __attribute__((format(printf, 2, 3))) void test_skip(struct test *t, const char 
 // "0000  00 11 22 …" to stdout, indented.
 void print_hex(const uint8_t *bytes, size_t len);
 
+// The test that test_die() names from now on.
+void suite_names(const char *test);
 // The setup of the test failed: prints why and exits with status 2.
 _Noreturn void test_die(const struct err *err);
 
