@@ -23,7 +23,7 @@ static bool read_count(uint64_t *ret)
 	return !num_parse_u64(text, strcspn(text, "\n"), 0, UINT64_MAX, ret);
 }
 
-// While connections of others end, the count falls between two readings: this many new ones prevail.
+// While connections of others end, the count falls between two readings: these exceed that.
 #define DATAGRAMS 16
 
 // One datagram from a fresh port to itself.

@@ -12,7 +12,7 @@ struct rules_case {
 	struct row_goal goal;
 	enum rules_shape shape;
 	size_t n;
-	const char *quick, *first; // a rule in front of them: a quick rule, a rule of the policy
+	const char *quick, *first; // a rule before the others: a quick rule, a rule of the policy
 };
 
 #define OTHER_RULE "drop proto udp from any port 123 to any length 400-1500"
@@ -25,7 +25,7 @@ static const struct rules_case rules_cases[] = {
 	 .shape = RULES_FIELDS,
 	 .n = 64},
 	{{.id = "filter-quick",
-	  .what = "62 rules over eight fields, the last one matches, behind a quick rule"},
+	  .what = "62 rules over eight fields, the last one matches, after a quick rule"},
 	 .shape = RULES_FIELDS,
 	 .n = 62,
 	 .quick = OTHER_RULE},

@@ -21,7 +21,7 @@ struct rules {
 	enum rules_shape shape;
 	uint8_t family;
 	size_t n;
-	const char *first; // a rule in front of them, not counted in n; NULL: none
+	const char *first; // a rule before the others, not counted in n; NULL: none
 	bool last_matches;
 	const char *set_files
 		[2]; // rules `drop from` for the sets in these files come first; NULL: no set
