@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The state of the instance for the clients of /v1/live?state: the document of `weir page
 // --document`, which is made every few seconds and soon after a command while there is such a
-// client, once for all of them.
+// client, once for all clients.
 #pragma once
 
 struct agent;

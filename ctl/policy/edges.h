@@ -15,7 +15,7 @@ struct edges { // as VEC(uint64_t); an even number
 	size_t n, cap;
 };
 
-struct stretch { // numbers that are in the set, or left out of it
+struct stretch { // numbers that are in the set, or left out
 	uint64_t first, last;
 	bool out;
 };

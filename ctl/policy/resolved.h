@@ -137,7 +137,7 @@ struct resolved_word { // the packet has the property; negated: it could have, a
 	bool given, negated;
 };
 
-struct resolved_edges {     // a set of numbers: an odd number of edges is not above each of them
+struct resolved_edges {     // a set of numbers: those with an odd number of edges not above
 	const uint64_t *at; // sorted
 	size_t n;           // even
 };

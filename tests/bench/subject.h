@@ -40,7 +40,7 @@ void subject_sender(uint8_t grow, struct subject *ret);
 // NULL: the empty policy. Packets arrive on interface 1, the first one of the policy.
 struct weir_options {
 	const char *policy;
-	const char *quick;         // a quick rule in front of it; NULL: none
+	const char *quick;         // a quick rule before its rules; NULL: none
 	const struct set *blocked; // hosts in the overlay; NULL: empty overlay
 	bool armed;                // a trial is running, its deadline is a day away
 	bool root_only;            // a program that only returns XDP_DROP instead of the policy

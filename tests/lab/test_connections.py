@@ -20,7 +20,7 @@ from labnet import run, socket_in, until
 
 LIMIT = 3
 PORTS = (8080, 8081)  # of the rule; 9090 is not
-SOURCES = ["10.77.0.21", "10.77.0.22", "fd77::21", "fd77::22", "fd77:1::21"]  # two of them are in one /64
+SOURCES = ["10.77.0.21", "10.77.0.22", "fd77::21", "fd77::22", "fd77:1::21"]  # two are in one /64
 RULE = f"drop proto tcp to any port 8080-8081 over {LIMIT} connections per source\n"
 NFT = f"""table inet counted {{
     set four {{ type ipv4_addr; size 1000; flags dynamic; }}

@@ -110,7 +110,7 @@ def test_json_is_one_document_a_line(pair, on):
 
 
 def test_rates_are_since_the_previous_second(pair, on):
-    on("block", BLOCKED4)  # counts before: no rate of them
+    on("block", BLOCKED4)  # counts before: they have no rate
     pair.send_from_far(*[pair.udp(BLOCKED4)] * 5000)
     process = on.start("-j", "block", "--live", BLOCKED4)
     time.sleep(0.7)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page in a browser: what it shows, that it stays current, and that nothing from outside becomes a part of it."""
+"""The page in a browser: what it shows, that it stays current, and that nothing from outside becomes markup."""
 
 import contextlib
 import http.server
