@@ -6,6 +6,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/cmd/policy_show.h"
+#include "ctl/control/prove.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/probe.h"
 
@@ -14,7 +15,7 @@ static int load_and_prove(struct candidate *c, struct err *err)
 {
 	int code = candidate_load(c, NULL, err);
 
-	return code ? code : candidate_prove(c, NULL, err);
+	return code ? code : prove_expects(c, err);
 }
 
 static int prove(struct context *ctx, struct candidate *c, bool *ret_proved, struct err *err)

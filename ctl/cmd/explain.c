@@ -9,6 +9,7 @@
 #include "ctl/cmd/packet_text.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/decision.h"
 #include "ctl/control/frame.h"
 #include "ctl/control/pcap.h"
 #include "ctl/datapath/bpffs.h"
@@ -30,48 +31,19 @@ struct asked {
 
 // ---- the answer ---------------------------------------------------------------------------------
 
-static const struct resolved_rule *rule_of(const struct asked *a, const struct explain_answer *r)
+// NULL: the rules are not known.
+static const struct candidate *known(const struct asked *a)
 {
-	const struct resolved *policy = a->e.c->resolved;
-
-	if (!a->e.recorded || r->result.rule < 0 || (size_t)r->result.rule >= policy->n_rules)
-		return NULL;
-	return &policy->rules[r->result.rule];
+	return a->e.recorded ? a->e.c : NULL;
 }
 
-static const char *verdict_key(const struct asked *a, const struct explain_answer *r)
+static const char *by_key(const struct explain_answer *r)
 {
-	const struct resolved_rule *rule = rule_of(a, r);
+	enum weir_group stage = decision_stage(&r->result, r->result.reason);
 
-	if (r->result.service >= 0 || r->result.reason == REASON_PASS_ECHO)
-		return reason_drops(r->result.reason)            ? "drop"
-		       : r->result.reason == REASON_PASS_TOO_BIG ? "reject"
-		       : r->result.reason == REASON_PASS_TTL     ? "reject"
-		       : r->result.reason == REASON_PASS_ECHO    ? "answer"
-		       : r->result.reason == REASON_PASS_HERE    ? "pass"
-								 : "service";
-	if (r->result.verdict == XDP_TX || (rule && rule->action == ACTION_REJECT))
-		return "reject";
-	if (r->result.verdict == XDP_REDIRECT)
-		return "redirect";
-	return r->result.verdict == XDP_PASS ? "pass" : "drop";
-}
-
-static void add_verdict(struct text *t, const struct asked *a, const struct explain_answer *r)
-{
-	const struct resolved_rule *rule = rule_of(a, r);
-	const char *key = verdict_key(a, r);
-
-	if (!strcmp(key, "redirect"))
-		text_addf(t, "redirected to %s", rule ? rule->redirect : "another interface");
-	else if (!strcmp(key, "service"))
-		text_add(t, "sent to a backend");
-	else if (!strcmp(key, "answer"))
-		text_add(t, "answered");
-	else
-		text_add(t, !strcmp(key, "reject") ? "rejected"
-			    : !strcmp(key, "pass") ? "passed"
-						   : "dropped");
+	if (r->result.service >= 0 || reason_group(r->result.reason) == GROUP_SERVICE)
+		stage = GROUP_SERVICE;
+	return group_word(stage);
 }
 
 static bool is_default(uint32_t reason)
@@ -79,24 +51,15 @@ static bool is_default(uint32_t reason)
 	return group_via(reason_group(reason)) == VIA_DEFAULT;
 }
 
-static const char *by_key(const struct explain_answer *r)
-{
-	enum weir_group group = reason_group(r->result.reason);
-
-	if (r->result.service >= 0 || group == GROUP_SERVICE)
-		return group_word(GROUP_SERVICE);
-	return group_word(r->result.rule >= 0 ? GROUP_RULE : group);
-}
-
 static void add_fragments(struct text *t, const struct asked *a, const struct explain_answer *r)
 {
 	const struct resolved *policy = a->e.c->resolved;
 
 	text_add(t, reason_text(r->result.reason));
-	if (!a->e.recorded || r->ends.proto < 0)
+	if (!a->e.recorded || !r->packet.ip)
 		return;
 	text_add(t, ", ");
-	explain_add_place(t, policy, policy->fragments_place[r->ends.proto]);
+	explain_add_place(t, policy, policy->fragments_place[r->packet.proto]);
 }
 
 static void add_why(struct text *t, const struct asked *a, const struct explain_question *q,
@@ -189,16 +152,16 @@ static void show_end(const struct asked *a, const struct resolved_rule *rule,
 
 static void show_rule(const struct asked *a, const struct explain_answer *r)
 {
-	const struct resolved_rule *rule = rule_of(a, r);
+	const struct resolved_rule *rule = decision_rule(known(a), &r->result);
 
 	if (!rule)
 		return;
 	show_source(a, rule);
 	show_conditions(a, rule);
-	if (!r->ends.from.family)
+	if (!r->packet.ip)
 		return;
-	show_end(a, rule, &r->ends.from, false);
-	show_end(a, rule, &r->ends.to, true);
+	show_end(a, rule, &r->packet.from, false);
+	show_end(a, rule, &r->packet.to, true);
 }
 
 // Count rules that match. They do not decide the packet.
@@ -281,24 +244,24 @@ static void show_sent(const struct asked *a, const struct test_result *r)
 static void show_verdict(const struct asked *a, const struct explain_question *q,
 			 const struct explain_answer *r, const char *head)
 {
+	const struct resolved_rule *rule = decision_rule(known(a), &r->result);
+	struct decision_line line = {
+		.verdict = decision_of(known(a), &r->result),
+		.to = rule && rule->redirect ? rule->redirect : "another interface",
+	};
 	struct out *o = a->ctx->out;
-	struct text verdict = {0}, why = {0};
 	char packet[256];
 
 	packet_describe(q->frame, q->length, packet, sizeof(packet));
-	add_verdict(&verdict, a, r);
-	add_why(&why, a, q, r);
+	text_addf(&line.what, "%s%s", head, packet);
+	add_why(&line.why, a, q, r);
 	out_set_string(o, "packet", packet);
-	out_set_string(o, "verdict", verdict_key(a, r));
+	out_set_string(o, "verdict", decision_word(line.verdict));
 	out_set_string(o, "by", by_key(r));
 	out_set_string(o, "reason", reason_name(r->result.reason));
-	out_set_string(o, "why", text_get(&why));
+	out_set_string(o, "why", text_get(&line.why));
 	out_set_bool(o, "policy", explain_holds_on(&a->e, q->iface));
-	out_line(o, "%s%s%s is %s%s%s%s: %s", out_bold(o), head, packet, out_plain(o),
-		 reason_drops(r->result.reason) ? out_red(o) : out_green(o), text_get(&verdict),
-		 out_plain(o), text_get(&why));
-	text_free(&verdict);
-	text_free(&why);
+	explain_show_decision(o, &line);
 }
 
 // Bytes that the capture does not have are 0: harmless in a payload, but not in a header.

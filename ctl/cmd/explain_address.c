@@ -8,6 +8,7 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/explain_show.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/decision.h"
 #include "ctl/datapath/device.h"
 
 // The first entry or rule that decides every packet from, or to, the address.
@@ -91,27 +92,22 @@ static bool default_drops(const struct address_view *v)
 	return v->e->named ? r->interfaces[0].default_drop : r->default_drop;
 }
 
-static const char *verdict_of(const struct address_view *v, const struct address_side *s)
+static enum decision_verdict verdict_of(const struct address_view *v, const struct address_side *s)
 {
-	static const char *const verdicts[] = {"pass", "drop", "reject", "pass", "redirect"};
+	static const enum decision_verdict verdicts[] = {
+		[ACTION_PASS] = DECISION_PASS,         [ACTION_DROP] = DECISION_DROP,
+		[ACTION_REJECT] = DECISION_REJECT,     [ACTION_COUNT] = DECISION_PASS,
+		[ACTION_REDIRECT] = DECISION_REDIRECT,
+	};
 	const struct resolved *r = v->e->c->resolved;
 
 	if (s->overlay)
-		return overlay_is_allow(s->overlay->kind) ? "pass" : "drop";
+		return overlay_is_allow(s->overlay->kind) ? DECISION_PASS : DECISION_DROP;
 	if (!v->e->recorded)
-		return NULL;
+		return DECISION_NONE;
 	if (s->rule < r->n_rules)
 		return verdicts[r->rules[s->rule].action];
-	return default_drops(v) ? "drop" : "pass";
-}
-
-static const char *participle(const char *verdict)
-{
-	return !verdict                     ? "not decided"
-	       : !strcmp(verdict, "pass")   ? "passed"
-	       : !strcmp(verdict, "drop")   ? "dropped"
-	       : !strcmp(verdict, "reject") ? "rejected"
-					    : "redirected";
+	return default_drops(v) ? DECISION_DROP : DECISION_PASS;
 }
 
 static void add_rule(const struct address_view *v, const struct address_side *s, struct text *t)
@@ -147,49 +143,38 @@ static void add_why(const struct address_view *v, const struct address_side *s, 
 			  num_plural(s->before, "rule", "rules"));
 }
 
-// verdict NULL: not decided.
-static const char *color_of(const struct out *o, const char *verdict)
-{
-	if (!verdict)
-		return out_yellow(o);
-	return !strcmp(verdict, "drop") || !strcmp(verdict, "reject") ? out_red(o) : out_green(o);
-}
-
 static void show_side(const struct address_view *v, const struct address_side *s)
 {
+	struct decision_line line = {.verdict = verdict_of(v, s)};
 	struct out *o = v->ctx->out;
-	const char *verdict = verdict_of(v, s);
-	CLEANUP_TEXT struct text why = {0};
 	addr_text target;
 
-	out_set_string(o, s->to ? "to" : "from", verdict);
+	out_set_string(o, s->to ? "to" : "from", decision_word(line.verdict));
 	out_set_u64(o, s->to ? "to_before" : "from_before", s->before);
-	add_why(v, s, &why);
-	out_line(o, "%s%s %s is %s%s%s%s: %s", out_bold(o), s->to ? "to" : "from",
-		 prefix_format(&v->target, target), out_plain(o), color_of(o, verdict),
-		 participle(verdict), out_plain(o), text_get(&why));
+	text_addf(&line.what, "%s %s", s->to ? "to" : "from", prefix_format(&v->target, target));
+	add_why(v, s, &line.why);
+	explain_show_decision(o, &line);
 }
 
 // Connections to the address, if any entry is about them: allow beats block, and the kinds are
 // looked up in their order.
 static void show_out(struct address_view *v)
 {
+	struct decision_line line = {.plural = true};
 	struct out *o = v->ctx->out;
-	CLEANUP_TEXT struct text why = {0};
 	addr_text target;
-	bool allow;
 
 	for (uint8_t kind = OVERLAY_PACKET_KINDS; !v->out && kind < OVERLAY_KINDS; kind++)
 		v->out = explain_overlay(v->e, &v->target, kind);
-	allow = v->out && overlay_is_allow(v->out->kind);
-	out_set_string(o, "out", !v->out ? NULL : allow ? "pass" : "refuse");
-	if (!v->out)
+	if (!v->out) {
+		out_set_string(o, "out", NULL);
 		return;
-	explain_show_record(&why, v->e->store, v->out);
-	out_line(o, "%soutgoing connections to %s are %s%s%s%s: %s", out_bold(o),
-		 prefix_format(&v->target, target), out_plain(o),
-		 color_of(o, allow ? "pass" : "drop"), allow ? "permitted" : "refused",
-		 out_plain(o), text_get(&why));
+	}
+	line.verdict = overlay_is_allow(v->out->kind) ? DECISION_PERMIT : DECISION_REFUSE;
+	out_set_string(o, "out", decision_word(line.verdict));
+	text_addf(&line.what, "outgoing connections to %s", prefix_format(&v->target, target));
+	explain_show_record(&line.why, v->e->store, v->out);
+	explain_show_decision(o, &line);
 }
 
 // Lists the interfaces of the instance to which the policy applies, or to which only entries apply.

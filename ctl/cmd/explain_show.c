@@ -9,6 +9,25 @@
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/test_program.h"
 
+static const char *color_of(const struct out *o, enum decision_verdict verdict)
+{
+	if (verdict == DECISION_NONE)
+		return out_yellow(o);
+	return decision_loses(verdict) ? out_red(o) : out_green(o);
+}
+
+void explain_show_decision(struct out *o, struct decision_line *line)
+{
+	CLEANUP_TEXT struct text done = {0};
+
+	decision_add_done(&done, line->verdict, line->to);
+	out_line(o, "%s%s%s %s %s%s%s: %s", out_bold(o), text_get(&line->what), out_plain(o),
+		 line->plural ? "are" : "is", color_of(o, line->verdict), text_get(&done),
+		 out_plain(o), text_get(&line->why));
+	text_free(&line->what);
+	text_free(&line->why);
+}
+
 void explain_show_record(struct text *t, const struct store *s, const struct reference *record)
 {
 	const struct owner *owner = &s->records.owners.at[record->owner];

@@ -6,9 +6,21 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/out.h"
+#include "ctl/control/decision.h"
 #include "ctl/control/explain.h"
 #include "ctl/control/explain_rules.h"
 #include "ctl/datapath/test_program.h"
+
+// The line of a decision: "from 203.0.113.7 is dropped: overlay block …".
+struct decision_line {
+	struct text what; // with `plural`, "are" follows
+	bool plural;
+	enum decision_verdict verdict;
+	const char *to; // as in decision_add_done
+	struct text why;
+};
+// Prints the line and frees its texts.
+void explain_show_decision(struct out *o, struct decision_line *line);
 
 // "overlay block 203.0.113.0/24 from, by root 02:13, 55m left, 18,204 packets, last 2s ago".
 void explain_show_record(struct text *t, const struct store *s, const struct reference *record);

@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads the fields of captured frames and prints them.
+// Prints the fields of captured frames.
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/base/addr.h"
 #include "ctl/cmd/out.h"
+#include "ctl/control/packet.h"
 
-#define PACKET_VLANS_MAX 8
-
-// The captured part of a frame. If a flag is false, its fields are unknown.
-struct packet_fields {
-	size_t length; // captured bytes
-	bool ethernet; // it has an Ethernet header
-	uint16_t vlans[PACKET_VLANS_MAX];
-	size_t n_vlans;
-	uint16_t ethertype; // after the VLAN tags
-	bool ip;            // addresses and protocol
-	struct addr from, to;
-	uint8_t proto;
-	bool later; // a fragment that is not the first: no transport header
-	bool ports, tcp, icmp;
-	uint16_t from_port, to_port;
-	uint8_t flags, type, code;
-};
-
-// Reads len bytes. Fields that were not captured are left out.
-void packet_read(const uint8_t *frame, size_t len, struct packet_fields *ret);
 // Sets the known fields in the open object: vlans, ethertype, from, to, protocol, from_port,
 // to_port, flags, type, code, fragment.
 void packet_set_fields(struct out *o, const struct packet_fields *p);

@@ -67,7 +67,7 @@ static void show_counter(struct context *ctx, const char *iface, enum weir_reaso
 	out_row(o);
 	if (iface)
 		out_cell(o, "interface", "INTERFACE", iface);
-	out_cell(o, "verdict", "VERDICT", reason_drops(reason) ? "drop" : "pass");
+	out_cell(o, "verdict", "VERDICT", reason_outcome(reason));
 	out_tint(o, reason_drops(reason) ? OUT_RED : OUT_GREEN);
 	out_cell(o, "reason", "REASON", reason_name(reason));
 	out_cell_u64(o, "packets", "PACKETS", c->packets);

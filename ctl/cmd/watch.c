@@ -102,7 +102,7 @@ static void show_event(void *ctx, const struct event *event)
 	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&seconds, &tm));
 	out_set_moment(o, wall_ms);
 	out_set_string(o, "interface", ifname);
-	out_set_string(o, "verdict", drops ? "drop" : "pass");
+	out_set_string(o, "verdict", reason_outcome(event->reason));
 	out_set_string(o, "reason", reason_name(event->reason));
 	out_set_string(o, "packet", packet);
 	out_set_u64(o, "length", event->length);
@@ -111,7 +111,7 @@ static void show_event(void *ctx, const struct event *event)
 	add_entry(w, event, &fields, &who);
 	packet_set_fields(o, &fields);
 	text_addf(&head, "%s %s %s%s%s %s%s:", when, ifname, drops ? out_red(o) : out_green(o),
-		  drops ? "drop" : "pass", out_plain(o), reason_name(event->reason),
+		  reason_outcome(event->reason), out_plain(o), reason_name(event->reason),
 		  text_get(&who));
 	text_addf(&tail, "%s, %u bytes", packet, event->length);
 	out_folded(o, text_get(&head), text_get(&tail));

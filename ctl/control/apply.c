@@ -18,6 +18,7 @@
 #include "ctl/control/lb_running.h"
 #include "ctl/control/lockout.h"
 #include "ctl/control/overrides.h"
+#include "ctl/control/prove.h"
 #include "ctl/control/quick_apply.h"
 #include "ctl/control/quick_entries.h"
 #include "ctl/control/recover.h"
@@ -161,7 +162,7 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 		return code;
 	if (!o->force && (code = vips_check(c, b->instance, err)))
 		return code;
-	if ((code = candidate_prove(c, b->instance, err)))
+	if ((code = prove_expects(c, err)))
 		return code;
 	if ((code = quick_judge_expects(c, o, ret, err)))
 		return code;

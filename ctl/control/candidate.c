@@ -15,12 +15,10 @@
 #include "ctl/base/text.h"
 #include "ctl/control/frame.h"
 #include "ctl/datapath/commit.h"
-#include "ctl/datapath/counters.h"
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/test_program.h"
 #include "ctl/net/conntrack.h"
 #include "ctl/policy/resolve.h"
-#include "ctl/policy/words.h"
 #include "ctl/table/compile.h"
 
 struct candidate *candidate_new(const struct dns_options *dns, const struct environment *last)
@@ -285,112 +283,6 @@ int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool liv
 	return code ? code : test_program_run(c->test, frame, length, &ask, ret, err);
 }
 
-// A service's packet that no backend would ever get; whether there is a way to one is not for the
-// policy.
-static bool is_packets_fault(uint32_t reason)
-{
-	return reason == REASON_DROP_SERVICE_FRAGMENT || reason == REASON_DROP_TTL ||
-	       reason == REASON_PASS_TTL;
-}
-
-static enum expect_verdict verdict_of(const struct candidate *c, const struct test_result *r)
-{
-	if (r->service >= 0)
-		return is_packets_fault(r->reason) ? EXPECT_DROP : EXPECT_SERVICE;
-	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REJECT)
-		return EXPECT_REJECT;
-	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REDIRECT)
-		return EXPECT_REDIRECT;
-	return reason_drops(r->reason) ? EXPECT_DROP : EXPECT_PASS;
-}
-
-static enum expect_via via_of(const struct test_result *r)
-{
-	if (r->rule >= 0)
-		return VIA_RULE;
-	return group_via(reason_group(r->service >= 0 ? r->passed : r->reason));
-}
-
-static const char *service_name(const struct candidate *c, int32_t service)
-{
-	return (size_t)service < c->image->n_services ? c->image->services[service].name : "?";
-}
-
-static const char *verdict_word(enum expect_verdict v)
-{
-	return v == EXPECT_SERVICE ? "service" : choice_word(&choice_expects, v);
-}
-
-static void describe_via(const struct candidate *c, const struct test_result *r, struct text *t)
-{
-	const struct image_rule *about = r->rule >= 0 ? &c->image->about[r->rule] : NULL;
-
-	if (about)
-		text_addf(t, " (rule \"%s\", %s)", about->identity, about->place);
-	else if (via_of(r) == VIA_DEFAULT && c->resolved->default_at.file)
-		text_addf(t, " (default, %s)", diag_place(c->diag, c->resolved->default_at, false));
-	else if (via_of(r) == VIA_DEFAULT)
-		text_add(t, " (default)");
-	else
-		text_addf(t, " (%s)", reason_name(r->reason));
-}
-
-void candidate_describe(const struct candidate *c, const struct test_result *r, char *buf,
-			size_t size)
-{
-	CLEANUP_TEXT struct text t = {0};
-
-	if (r->service >= 0)
-		text_addf(&t, "service %s", service_name(c, r->service));
-	else
-		text_add(&t, verdict_word(verdict_of(c, r)));
-	if (verdict_of(c, r) == EXPECT_REDIRECT)
-		text_addf(&t, " %s", c->image->about[r->rule].redirect);
-	describe_via(c, r, &t);
-	snprintf(buf, size, "%s", text_get(&t));
-}
-
-static bool as_expected(const struct candidate *c, const struct resolved_expect *e,
-			const struct test_result *r)
-{
-	enum expect_verdict verdict = verdict_of(c, r);
-
-	// A service's packet has passed the rules.
-	if (verdict != e->verdict && !(verdict == EXPECT_SERVICE && e->verdict == EXPECT_PASS))
-		return false;
-	if (e->verdict == EXPECT_SERVICE && r->service != (int32_t)e->service)
-		return false;
-	if (e->verdict == EXPECT_REDIRECT && strcmp(e->redirect, c->image->about[r->rule].redirect))
-		return false;
-	if (e->via == VIA_ANY)
-		return true;
-	return via_of(r) == e->via && (e->via != VIA_RULE || r->rule == (int32_t)e->rule);
-}
-
-static void describe_wish(const struct candidate *c, const struct resolved_expect *e,
-			  struct text *t)
-{
-	if (e->verdict == EXPECT_SERVICE)
-		text_addf(t, "service %s", service_name(c, (int32_t)e->service));
-	else
-		text_add(t, verdict_word((enum expect_verdict)e->verdict));
-	if (e->verdict == EXPECT_REDIRECT)
-		text_addf(t, " %s", e->redirect);
-	if (e->via == VIA_RULE)
-		text_addf(t, " via \"%s\"", c->image->about[e->rule].identity);
-	else if (e->via != VIA_ANY)
-		text_addf(t, " via %s", choice_word(&choice_vias, e->via));
-}
-
-// "tcp from 192.0.2.1 to 198.51.100.1": which of the line's packets it was.
-static void describe_packet(const struct resolved_packet *p, struct text *t)
-{
-	addr_text from, to;
-
-	if (p->ip)
-		text_addf(t, " for %s > %s", addr_format(&p->from, from), addr_format(&p->to, to));
-}
-
 const struct quick_rule *candidate_quick(const struct candidate *c, const struct test_result *r)
 {
 	size_t n = (size_t)r->rule - c->resolved->n_always;
@@ -423,10 +315,17 @@ static int load_again(const struct candidate *c, struct candidate *again, struct
 	return candidate_load(again, NULL, err);
 }
 
-static int load_plain(struct candidate *c, struct err *err)
+int candidate_plain(struct candidate *c, struct candidate **ret, struct err *err)
 {
-	c->plain = candidate_new_replay();
-	return load_again(c, c->plain, err);
+	int code;
+
+	if (!c->plain) {
+		c->plain = candidate_new_replay();
+		if ((code = load_again(c, c->plain, err)))
+			return code;
+	}
+	*ret = c->plain;
+	return 0;
 }
 
 int candidate_after(struct candidate *c, uint64_t time_s, struct candidate **ret, struct err *err)
@@ -443,97 +342,4 @@ int candidate_after(struct candidate *c, uint64_t time_s, struct candidate **ret
 	}
 	*ret = c->after;
 	return 0;
-}
-
-// Does the packet of line number `line` get what it expects without quick rules?
-static int ask_plain(struct candidate *c, size_t line, size_t p, bool *ret, char *got, size_t size,
-		     struct err *err)
-{
-	const struct resolved_expect *e;
-	struct test_result result;
-	int code = c->plain ? 0 : load_plain(c, err);
-
-	if (code)
-		return code;
-	e = &c->plain->resolved->expects[line];
-	if ((code = candidate_ask(c->plain, &e->packets[p], false, &result, err)))
-		return code;
-	*ret = as_expected(c->plain, e, &result);
-	candidate_describe(c->plain, &result, got, size);
-	return 0;
-}
-
-static void note_broken(struct candidate *c, const struct resolved_expect *e,
-			const struct quick_rule *by, const char *got, const char *wish)
-{
-	vec_push(&c->broken,
-		 ((struct candidate_broken){
-			 .expect = e,
-			 .by = by,
-			 .what = mem_printf("expect at %s: got %s, expected %s",
-					    diag_place(c->diag, e->at, false), got, wish),
-		 }));
-}
-
-static int prove_packet(struct candidate *c, size_t line, size_t p, bool *ret_failed,
-			struct err *err)
-{
-	const struct resolved_expect *e = &c->resolved->expects[line];
-	const struct quick_rule *by;
-	CLEANUP_TEXT struct text wish = {0};
-	struct test_result result;
-	char got[512], got_plain[512];
-	bool holds, plain;
-	int code = candidate_ask(c, &e->packets[p], false, &result, err);
-
-	if (code)
-		return code;
-	by = candidate_quick(c, &result);
-	holds = as_expected(c, e, &result);
-	if (holds && !by)
-		return 0;
-	candidate_describe(c, &result, got, sizeof(got));
-	describe_wish(c, e, &wish);
-	if (e->n_packets > 1)
-		describe_packet(&e->packets[p], &wish);
-	if (by && (code = ask_plain(c, line, p, &plain, got_plain, sizeof(got_plain), err)))
-		return code;
-	if (by && plain) {
-		if (!holds)
-			note_broken(c, e, by, got, text_get(&wish));
-		return 0;
-	}
-	if (by)
-		memcpy(got, got_plain, sizeof(got));
-	diag_error(c->diag, e->at, NULL, "expect: got %s, expected %s", got, text_get(&wish));
-	*ret_failed = true;
-	return 0;
-}
-
-// The first packet that fails is enough.
-static int prove_one(struct candidate *c, size_t line, struct err *err)
-{
-	bool failed = false;
-
-	for (size_t p = 0; p < c->resolved->expects[line].n_packets && !failed; p++) {
-		int code = prove_packet(c, line, p, &failed, err);
-
-		if (code)
-			return code;
-	}
-	return 0;
-}
-
-int candidate_prove(struct candidate *c, const struct instance *i, struct err *err)
-{
-	size_t before = diag_errors(c->diag);
-	int code;
-
-	for (size_t e = 0; e < c->resolved->n_expects; e++)
-		if ((code = prove_one(c, e, err)))
-			return code;
-	return diag_errors(c->diag) > before
-		       ? err_input(err, "%zu expect %s failed", diag_errors(c->diag) - before,
-				   diag_errors(c->diag) - before == 1 ? "line" : "lines")
-		       : 0;
 }

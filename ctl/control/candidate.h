@@ -39,7 +39,7 @@ struct candidate {
 	struct candidate *plain; // without quick rules; NULL: not needed so far
 	struct candidate *after; // candidate_after(), and of which time
 	uint64_t after_s;
-	VEC(struct candidate_broken) broken; // found by candidate_prove()
+	VEC(struct candidate_broken) broken; // found by prove_expects()
 	const char *path;                    // of the last compile; both belong to the caller
 	const char *const *ifaces;
 	size_t n_ifaces;
@@ -86,19 +86,13 @@ const struct image_rule *candidate_tracks(const struct candidate *c);
 int candidate_check_tracking(const struct candidate *c, bool quick, struct err *err);
 // The policy's interfaces, for the generation's own record.
 void candidate_about(const struct candidate *c, struct generation_about *ret);
-// Runs every expect line on the test program. A packet that a quick rule decides is asked once more
-// of a program without quick rules, whose answer counts; if only that one holds, the line is in
-// c->broken. 0, or -EINVAL with an error in c->diag for each that failed.
-int candidate_prove(struct candidate *c, const struct instance *i, struct err *err);
-
 // The quick rule that has decided; NULL: none has.
 const struct quick_rule *candidate_quick(const struct candidate *c, const struct test_result *r);
+// The same policy without quick rules. *ret belongs to c. 0 or -errno with err set.
+int candidate_plain(struct candidate *c, struct candidate **ret, struct err *err);
 // The same policy without the quick rules that have ended at this time. *ret belongs to c and is
 // valid until the next call. 0 or -errno with err set.
 int candidate_after(struct candidate *c, uint64_t time_s, struct candidate **ret, struct err *err);
-// "pass (default, edge.weir:21)", "drop via \"social\"": the answer of the test program.
-void candidate_describe(const struct candidate *c, const struct test_result *r, char *buf,
-			size_t size);
 // Asks the test program about one packet.
 int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool live,
 		  struct test_result *ret, struct err *err);

@@ -411,47 +411,6 @@ int explain_open(struct explain *e, const struct explain_request *request, struc
 
 // ---- questions ----------------------------------------------------------------------------------
 
-static unsigned word16(const uint8_t *at)
-{
-	return (unsigned)at[0] << 8 | at[1];
-}
-
-static bool is_tag(unsigned ethertype)
-{
-	return ethertype == 0x8100 || ethertype == 0x88a8 || ethertype == 0x9100;
-}
-
-static void read_ip4(const uint8_t *ip, struct explain_ends *ret)
-{
-	ret->from.family = ret->to.family = 4;
-	memcpy(ret->from.bytes, ip + 12, 4);
-	memcpy(ret->to.bytes, ip + 16, 4);
-	ret->proto = ip[9];
-}
-
-static void read_ip6(const uint8_t *ip, size_t left, struct explain_ends *ret)
-{
-	bool fragment = ip[6] == 44 && left >= 48;
-
-	ret->from = addr_from_v6(ip + 8);
-	ret->to = addr_from_v6(ip + 24);
-	ret->proto = fragment ? ip[40] : ip[6];
-}
-
-static struct explain_ends read_ends(const uint8_t *frame, size_t length)
-{
-	struct explain_ends ends = {.proto = -1};
-	size_t at = 12;
-
-	while (at + 6 <= length && is_tag(word16(frame + at)))
-		at += 4;
-	if (at + 22 <= length && word16(frame + at) == 0x0800)
-		read_ip4(frame + at + 2, &ends);
-	else if (at + 42 <= length && word16(frame + at) == 0x86dd)
-		read_ip6(frame + at + 2, length - at - 2, &ends);
-	return ends;
-}
-
 struct explain_search {
 	uint8_t kind;
 	const struct reference *found;
@@ -478,14 +437,15 @@ const struct reference *explain_overlay(const struct explain *e, const struct pr
 
 // The records that contain the ends of a packet. Pointers to records of another packet are then
 // invalid.
-static int load_overlay(const struct explain *e, const struct explain_ends *ends, struct err *err)
+static int load_overlay(const struct explain *e, const struct packet_fields *packet,
+			struct err *err)
 {
 	const struct prefix prefixes[] = {
-		prefix_of(&ends->from, (uint8_t)addr_bits(&ends->from)),
-		prefix_of(&ends->to, (uint8_t)addr_bits(&ends->to)),
+		prefix_of(&packet->from, (uint8_t)addr_bits(&packet->from)),
+		prefix_of(&packet->to, (uint8_t)addr_bits(&packet->to)),
 	};
 
-	if (!e->store || !ends->from.family)
+	if (!e->store || !packet->ip)
 		return 0;
 	return store_load_covering(e->store, prefixes, ARRAY_SIZE(prefixes), err);
 }
@@ -493,11 +453,11 @@ static int load_overlay(const struct explain *e, const struct explain_ends *ends
 // The datapath knows the kind (for allow: from before to), the store the owner.
 static const struct reference *find_overlay(const struct explain *e, const struct explain_answer *a)
 {
-	struct prefix from = prefix_of(&a->ends.from, (uint8_t)addr_bits(&a->ends.from));
-	struct prefix to = prefix_of(&a->ends.to, (uint8_t)addr_bits(&a->ends.to));
+	struct prefix from = prefix_of(&a->packet.from, (uint8_t)addr_bits(&a->packet.from));
+	struct prefix to = prefix_of(&a->packet.to, (uint8_t)addr_bits(&a->packet.to));
 	const struct reference *found;
 
-	if (!a->ends.from.family)
+	if (!a->packet.ip)
 		return NULL;
 	switch (a->result.reason) {
 	case REASON_DROP_BLOCK_FROM:
@@ -545,8 +505,8 @@ int explain_ask(struct explain *e, const struct explain_question *q, struct expl
 				&answer.result, err);
 	if (code)
 		return code;
-	answer.ends = read_ends(q->frame, q->length);
-	if ((code = load_overlay(e, &answer.ends, err)))
+	packet_read(q->frame, q->length, &answer.packet);
+	if ((code = load_overlay(e, &answer.packet, err)))
 		return code;
 	answer.overlay = find_overlay(e, &answer);
 	*ret = answer;

@@ -13,6 +13,7 @@
 #include "ctl/base/err.h"
 #include "ctl/control/candidate.h"
 #include "ctl/control/entries/store.h"
+#include "ctl/control/packet.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/datapath/test_program.h"
 
@@ -56,15 +57,9 @@ struct explain_question {
 	bool over, established;
 };
 
-// Fields of a frame's IP header.
-struct explain_ends {
-	struct addr from, to; // family 0: it is not IP, or cut off
-	int proto;            // -1: not known
-};
-
 struct explain_answer {
 	struct test_result result;
-	struct explain_ends ends;
+	struct packet_fields packet;
 	const struct reference
 		*overlay; // that decided, until the next question; NULL: none, or unknown
 	bool supposed;    // not asked about the live state

@@ -15,6 +15,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/control/candidate.h"
+#include "ctl/control/decision.h"
 #include "ctl/control/frame.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
@@ -177,7 +178,7 @@ static int passes(struct candidate *c, const struct resolved_packet *p, bool *re
 	if (code)
 		return code;
 	*ret = result.verdict == XDP_PASS;
-	candidate_describe(c, &result, buf, size);
+	decision_describe(c, &result, buf, size);
 	return 0;
 }
 
@@ -231,7 +232,7 @@ static int refuse_login(const struct lockout *l, const struct session *s, const 
 
 	if (rule && rule->fresh)
 		l->result->culprit = rule->id;
-	candidate_describe(a->by, &a->result, verdict, sizeof(verdict));
+	decision_describe(a->by, &a->result, verdict, sizeof(verdict));
 	err_refused(err, "the policy would cut off %s login from %s, on '%s'%s%s%s: %s",
 		    own ? "your own" : "the", addr_format(&s->peer, peer), link->name,
 		    later ? ", when " : "", a->ended, later ? " ends" : "", verdict);
@@ -472,7 +473,7 @@ static bool describe_rule(const struct gate_seen *s, const struct test_result *r
 		!candidate_compile(c, revision.path, names, s->about->n_ifaces) &&
 		r->rule < (int32_t)c->image->n_rules;
 	if (known)
-		candidate_describe(c, r, buf, size);
+		decision_describe(c, r, buf, size);
 	return known;
 }
 

@@ -59,7 +59,7 @@ static void add_iface(struct reading_state *s, struct rates_list *to, uint32_t n
 {
 	s->numbers[s->n_numbers++] = number;
 	for (enum weir_reason r = 0; r < WEIR_REASON_COUNT; r++)
-		rates_add(to, name, reason_name(r), reason_drops(r) ? "drop" : "pass", number);
+		rates_add(to, name, reason_name(r), reason_outcome(r), number);
 }
 
 static void list_ifaces(struct rates_reader *r, const struct devices *devices)

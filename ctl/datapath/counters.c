@@ -12,9 +12,11 @@
 
 static const struct {
 	const char *name, *text;
+	enum weir_verdict verdict;
 	enum weir_group group;
 } reasons[] = {
-#define X(symbol, name, verdict, group, text) [REASON_##symbol] = {name, text, GROUP_##group},
+#define X(symbol, name, verdict, group, text) \
+	[REASON_##symbol] = {name, text, VERDICT_##verdict, GROUP_##group},
 	WEIR_REASONS(X)
 #undef X
 };
@@ -57,6 +59,16 @@ const char *reason_text(enum weir_reason reason)
 bool reason_drops(enum weir_reason reason)
 {
 	return reason >= REASON_DROP_FIRST;
+}
+
+enum weir_verdict reason_verdict(enum weir_reason reason)
+{
+	return reasons[reason].verdict;
+}
+
+const char *reason_outcome(enum weir_reason reason)
+{
+	return reason_drops(reason) ? "drop" : "pass";
 }
 
 enum weir_group reason_group(enum weir_reason reason)

@@ -28,7 +28,9 @@ struct counter counters_iface(const struct counters *c, uint32_t number, bool dr
 const char *reason_name(enum weir_reason reason); // "block-from"
 const char *reason_text(enum weir_reason reason); // what it means
 bool reason_drops(enum weir_reason reason);
-// The group of a reason below WEIR_REASON_COUNT.
+const char *reason_outcome(enum weir_reason reason); // "drop" or "pass"
+// The verdict and the group of a reason below WEIR_REASON_COUNT.
+enum weir_verdict reason_verdict(enum weir_reason reason);
 enum weir_group reason_group(enum weir_reason reason);
 // The group of the reason, as explain prints it ("default", "malformed") and as in an expect line;
 // VIA_ANY: no word there.
