@@ -6,7 +6,6 @@
 #include "ctl/cmd/live.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,27 +16,11 @@
 #include "ctl/base/num.h"
 #include "ctl/base/time.h"
 #include "ctl/cmd/show.h"
+#include "ctl/cmd/stop.h"
 #include "ctl/control/rates.h"
 
 #define LEASE_S 10
 #define RENEW_S 3
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-	stop = 1;
-}
-
-static void catch_signals(void)
-{
-	const struct sigaction action = {.sa_handler = on_signal};
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	sigaction(SIGPIPE, &action, NULL);
-}
 
 struct live {
 	struct context *ctx;
@@ -220,9 +203,9 @@ static int loop(struct live *l, struct err *err)
 		return code;
 	if ((code = read_all(l, i, err)))
 		return code;
-	for (unsigned n = 1; !stop; n++) {
+	for (unsigned n = 1; !stop_asked; n++) {
 		nanosleep(&second, NULL);
-		if (stop)
+		if (stop_asked)
 			break;
 		if ((code = read_all(l, i, err)))
 			return code;
@@ -248,7 +231,7 @@ int block_live(struct context *ctx, struct entry_change *change, struct err *err
 	snprintf(l.origin, sizeof(l.origin), "live-%d", getpid());
 	change->intent.origin = l.origin;
 	change->lease_s = LEASE_S;
-	catch_signals();
+	stop_catch_lost();
 	if ((code = apply(&l, err)))
 		return code;
 	if (!ctx->quiet && !ctx->json)

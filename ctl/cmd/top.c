@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir top: packets and bytes per second, as documents or as a table.
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,6 +10,7 @@
 #include "ctl/base/text.h"
 #include "ctl/base/time.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/stop.h"
 #include "ctl/control/reading.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
@@ -20,21 +20,6 @@
 #define EVERY_MOST_MS  60000
 #define PATIENCE_MS    3000 // without a lock, a reading can meet an apply, or a detach and an attach
 #define AGAIN_MS       100
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-	stop = 1;
-}
-
-static void catch_signals(void)
-{
-	const struct sigaction action = {.sa_handler = on_signal};
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-}
 
 struct top {
 	struct context *ctx;
@@ -200,7 +185,7 @@ static void sleep_until(uint64_t ns)
 	const struct timespec at = {.tv_sec = (time_t)(ns / 1000000000),
 				    .tv_nsec = (long)(ns % 1000000000)};
 
-	while (!stop && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+	while (!stop_asked && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
 		;
 }
 
@@ -211,7 +196,7 @@ static int take_patiently(struct top *t, struct err *err)
 	struct err why = {0};
 	int code;
 
-	while ((code = reading_take(&t->reading, &why)) && !stop) {
+	while ((code = reading_take(&t->reading, &why)) && !stop_asked) {
 		now_ns = time_ns(CLOCK_MONOTONIC);
 		if (now_ns >= until_ns) {
 			*err = why;
@@ -245,11 +230,11 @@ static int loop(struct top *t, struct err *err)
 		return code;
 	while (t->left && !out_failed(t->ctx->out)) {
 		sleep_until(next_ns(first_ns, t->every_ms, time_ns(CLOCK_MONOTONIC)));
-		if (stop)
+		if (stop_asked)
 			return 0;
 		if ((code = take(t, err)))
 			return code;
-		if (stop)
+		if (stop_asked)
 			return 0;
 		show(t);
 		t->left -= t->left != UINT64_MAX;
@@ -299,7 +284,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	lock_never_wait(true); // entries are read at the next time instead
 	if ((code = reading_open(ctx->instance, &t.reading, err)))
 		return code;
-	catch_signals();
+	stop_catch();
 	if ((code = loop(&t, err)))
 		return code;
 	if (ctx->json) // the last document of the stream

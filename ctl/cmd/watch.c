@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,18 +16,12 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/culprits.h"
 #include "ctl/cmd/packet_text.h"
+#include "ctl/cmd/stop.h"
 #include "ctl/cmd/watch_out.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/events.h"
 #include "ctl/datapath/instance.h"
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-	stop = 1;
-}
 
 struct watch {
 	struct context *ctx;
@@ -92,7 +85,7 @@ static void show_event(void *ctx, const struct event *event)
 	bool drops = reason_drops(event->reason);
 	struct tm tm;
 
-	if (stop || (w->limited && !w->left))
+	if (stop_asked || (w->limited && !w->left))
 		return;
 	w->left -= w->limited;
 	if (!if_indextoname(event->ifindex, ifname))
@@ -124,7 +117,7 @@ static void show_out(void *ctx, const struct event_out *event)
 {
 	struct watch *w = ctx;
 
-	if (stop || (w->limited && !w->left))
+	if (stop_asked || (w->limited && !w->left))
 		return;
 	w->left -= w->limited;
 	watch_out_show(w->ctx->out, w->culprits.instance, event);
@@ -147,7 +140,7 @@ static int loop(struct watch *w, const struct instance *i, struct err *err)
 
 	if (code)
 		return code;
-	while (!stop && (!w->limited || w->left)) {
+	while (!stop_asked && (!w->limited || w->left)) {
 		code = events_poll(events, 500, err);
 		if (code < 0 && code != -EINTR)
 			return code;
@@ -158,7 +151,6 @@ static int loop(struct watch *w, const struct instance *i, struct err *err)
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
-	const struct sigaction action = {.sa_handler = on_signal};
 	CLEANUP(watch_free) struct watch w = {.ctx = ctx};
 	const char *count = args_value(args, "count");
 	int code = args_expect_words(args, 0, 0, "", err);
@@ -173,8 +165,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if ((code = instance_open(ctx->instance, &i, err)))
 		return code;
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	stop_catch();
 	w.culprits.instance = i;
 	if ((code = loop(&w, i, err)))
 		return code;

@@ -185,17 +185,7 @@ struct match match_meet(struct arena *arena, const struct match *a, const struct
 
 static bool values_meet(const struct values *a, const struct values *b)
 {
-	if (!a->n || !b->n)
-		return true;
-	for (size_t i = 0, j = 0; i < a->n && j < b->n;) {
-		if (overlap(&a->at[i], &b->at[j]))
-			return true;
-		if (a->at[i].last < b->at[j].last)
-			i++;
-		else
-			j++;
-	}
-	return false;
+	return !a->n || !b->n || interval_lists_meet(a->at, a->n, b->at, b->n);
 }
 
 bool match_meets(const struct match *a, const struct match *b)
@@ -215,18 +205,8 @@ bool match_meets(const struct match *a, const struct match *b)
 
 static bool values_cover(const struct values *outer, const struct values *inner)
 {
-	size_t j = 0;
-
-	if (!outer->n || !inner->n)
-		return !outer->n;
-	for (size_t i = 0; i < inner->n; i++) {
-		while (j < outer->n && outer->at[j].last < inner->at[i].first)
-			j++;
-		if (j == outer->n || outer->at[j].first > inner->at[i].first ||
-		    outer->at[j].last < inner->at[i].last)
-			return false;
-	}
-	return true;
+	return !outer->n ||
+	       (inner->n && interval_lists_cover(outer->at, outer->n, inner->at, inner->n));
 }
 
 bool match_covers(const struct match *outer, const struct match *inner)

@@ -98,29 +98,40 @@ bool intervals_any(const struct resolved_addresses *s)
 	return any;
 }
 
-bool intervals_cover(const struct intervals *outer, const struct intervals *inner)
+bool interval_lists_cover(const struct interval *outer, size_t n_outer,
+			  const struct interval *inner, size_t n_inner)
 {
-	for (size_t i = 0, j = 0; i < inner->n; i++) {
-		while (j < outer->n && outer->at[j].last < inner->at[i].first)
+	for (size_t i = 0, j = 0; i < n_inner; i++) {
+		while (j < n_outer && outer[j].last < inner[i].first)
 			j++;
-		if (j == outer->n || outer->at[j].first > inner->at[i].first ||
-		    outer->at[j].last < inner->at[i].last)
+		if (j == n_outer || outer[j].first > inner[i].first ||
+		    outer[j].last < inner[i].last)
 			return false;
 	}
 	return true;
 }
 
-bool intervals_meet(const struct intervals *a, const struct intervals *b)
+bool interval_lists_meet(const struct interval *a, size_t n_a, const struct interval *b, size_t n_b)
 {
-	for (size_t i = 0, j = 0; i < a->n && j < b->n;) {
-		if (a->at[i].last < b->at[j].first)
+	for (size_t i = 0, j = 0; i < n_a && j < n_b;) {
+		if (a[i].last < b[j].first)
 			i++;
-		else if (b->at[j].last < a->at[i].first)
+		else if (b[j].last < a[i].first)
 			j++;
 		else
 			return true;
 	}
 	return false;
+}
+
+bool intervals_cover(const struct intervals *outer, const struct intervals *inner)
+{
+	return interval_lists_cover(outer->at, outer->n, inner->at, inner->n);
+}
+
+bool intervals_meet(const struct intervals *a, const struct intervals *b)
+{
+	return interval_lists_meet(a->at, a->n, b->at, b->n);
 }
 
 struct addr interval_addr(address_number n, uint8_t family)
