@@ -19,6 +19,7 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/task.h"
+#include "ctl/base/file.h"
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
@@ -378,16 +379,6 @@ static void leave_agent(int out, pid_t agent)
 	lock_never_wait(false);
 }
 
-static void write_all(const void *from, size_t len)
-{
-	for (ssize_t n; len; len -= (size_t)n, from = (const char *)from + n) {
-		n = write(OUTPUT_FD, from, len);
-		if (n < 0 && errno != EINTR)
-			_exit(1);
-		n = n < 0 ? 0 : n;
-	}
-}
-
 __attribute__((noreturn)) static void work(const struct process_request *r, int out, pid_t agent)
 {
 	CLEANUP_TEXT struct text output = {0};
@@ -395,8 +386,9 @@ __attribute__((noreturn)) static void work(const struct process_request *r, int 
 
 	leave_agent(out, agent);
 	ending.code = r->run(r->ctx, &output, &ending.err);
-	write_all(&ending, sizeof(ending));
-	write_all(output.at, output.len);
+	if (file_write(OUTPUT_FD, &ending, sizeof(ending)) ||
+	    file_write(OUTPUT_FD, output.at, output.len))
+		_exit(1);
 	_exit(0);
 }
 

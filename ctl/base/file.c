@@ -154,17 +154,38 @@ static char *staged_path(const char *path)
 	return mem_printf("%s.new", path);
 }
 
-static int write_all(int fd, const char *text, size_t len)
+// Adds what a call has written. 0 or -errno.
+static int add_written(ssize_t n, size_t *done)
 {
-	while (len) {
-		ssize_t n = write(fd, text, len);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	*done += (size_t)n;
+	return n ? 0 : -EIO;
+}
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		len -= (size_t)n;
+int file_write(int fd, const void *bytes, size_t len)
+{
+	const char *from = bytes;
+
+	for (size_t done = 0; done < len;) {
+		int code = add_written(write(fd, from + done, len - done), &done);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+int file_write_at(int fd, const void *bytes, size_t len, uint64_t at)
+{
+	const char *from = bytes;
+
+	for (size_t done = 0; done < len;) {
+		ssize_t n = pwrite(fd, from + done, len - done, (off_t)(at + done));
+		int code = add_written(n, &done);
+
+		if (code)
+			return code;
 	}
 	return 0;
 }
@@ -176,7 +197,7 @@ static int fill_and_sync(int fd, const char *text, size_t len, mode_t mode)
 
 	if (fchmod(fd, mode) < 0)
 		return -errno;
-	code = write_all(fd, text, len);
+	code = file_write(fd, text, len);
 	if (code < 0)
 		return code;
 	return fsync(fd) < 0 ? -errno : 0;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "ctl/base/err.h"
@@ -24,6 +25,10 @@ int file_stage(const char *path, const char *text, size_t len, mode_t mode, stru
 int file_commit(const char *path, struct err *err);
 // Both at once; a failure leaves no PATH.new.
 int file_replace(const char *path, const char *text, size_t len, mode_t mode, struct err *err);
+
+// Writes all bytes to a descriptor: at its position, or at an offset. 0 or -errno.
+int file_write(int fd, const void *bytes, size_t len);
+int file_write_at(int fd, const void *bytes, size_t len, uint64_t at);
 
 // Can a file in the folder be written now? Tries it with a file that has no name, so nothing is
 // left. 0, or -errno: -ENOSPC, -EDQUOT, -EROFS, -ENOENT. 0 too where the file system cannot tell.

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/policy/env.h"
@@ -85,14 +86,7 @@ static uint64_t padded(uint64_t bytes)
 
 static bool put(int fd, const void *bytes, uint64_t len, uint64_t at)
 {
-	for (uint64_t done = 0; done < len;) {
-		ssize_t n = pwrite(fd, (const char *)bytes + done, len - done, (off_t)(at + done));
-
-		if (n <= 0)
-			return false;
-		done += (uint64_t)n;
-	}
-	return true;
+	return !file_write_at(fd, bytes, len, at);
 }
 
 static bool put_prefixes(int fd, const struct resolved_addresses *from,

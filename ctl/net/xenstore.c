@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/base/file.h"
+
 #define XENSTORE_PAYLOAD_MAX 4096u
 
 enum xenstore_type { XENSTORE_READ = 2, XENSTORE_ERROR = 16 };
@@ -23,20 +25,6 @@ int xenstore_open(void)
 	int fd = open("/dev/xen/xenbus", O_RDWR | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
-}
-
-static int write_all(int fd, const void *data, size_t len)
-{
-	for (size_t done = 0; done < len;) {
-		ssize_t n = write(fd, (const char *)data + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	return 0;
 }
 
 static int read_all(int fd, void *data, size_t len)
@@ -56,9 +44,9 @@ static int read_all(int fd, void *data, size_t len)
 static int ask(int fd, const char *path)
 {
 	struct xenstore_header h = {.type = XENSTORE_READ, .len = (uint32_t)strlen(path) + 1};
-	int code = write_all(fd, &h, sizeof(h));
+	int code = file_write(fd, &h, sizeof(h));
 
-	return code ? code : write_all(fd, path, h.len);
+	return code ? code : file_write(fd, path, h.len);
 }
 
 int xenstore_read(int fd, const char *path, char *ret, size_t size)

@@ -10,6 +10,7 @@ import pytest
 
 from balancerlab import policy, running_balancer, running_node
 from labnet import Weir, running_lab
+from policylab import Policies
 
 LONGEST = ("test_names", "test_names_failures", "test_via_path", "test_health", "test_health_states",
            "test_refresh_policy", "test_block")  # over a minute
@@ -91,6 +92,12 @@ def attached_weir(weir):
     """The same, attached to near0, with small tables, which are created and removed faster."""
     weir("attach", "near0", "--max-entries", "1000")
     return weir
+
+
+@pytest.fixture(name="apply")
+def policies(weir, tmp_path):
+    """apply(TEXT, OPTION...) applies a policy for near0."""
+    return Policies(weir, tmp_path)
 
 
 @pytest.fixture(name="weir_on")

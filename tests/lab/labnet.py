@@ -407,6 +407,17 @@ class Weir:
             run(["ip", "-n", self.pair.near_netns, "link", "set", *device, mode, "off"], check=False)
 
 
+@contextlib.contextmanager
+def shared_weir(lab):
+    """An instance on near0 of a lab, with small tables, for all tests of a file: each applies its own policy."""
+    instance = Weir(lab)
+    try:
+        instance("attach", "near0", "--max-entries", "1000")
+        yield instance
+    finally:
+        instance.remove()
+
+
 class Agent:
     """A running agent, as a service manager sees it: its datagrams, its lines on standard error. Its session is its own,
     as is a service's: it shares no processor time with the tests."""

@@ -8,7 +8,6 @@ import time
 import pytest
 
 from labnet import run
-from policylab import Policies
 
 SHARED = re.compile(r"mmap\(NULL, (\d+), [^,]*, MAP_SHARED, .* = (0x[0-9a-f]+)$")
 UNMAPPED = re.compile(r"munmap\((0x[0-9a-f]+), ")
@@ -22,11 +21,6 @@ def service(number, *options):
 
 def services(count, *options):
     return "\n".join(service(number, *options) for number in range(count))
-
-
-@pytest.fixture(name="apply")
-def policies(weir, tmp_path):
-    return Policies(weir, tmp_path)
 
 
 def shown(weir, number):

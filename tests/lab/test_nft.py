@@ -10,9 +10,8 @@ import struct
 
 import pytest
 
-from labnet import Weir
+from labnet import shared_weir
 from nftlab import MARK, Nft
-from policylab import Policies
 
 RULES = int(os.environ.get("WEIR_NFT_RULES", "8"))
 FRAMES = 60
@@ -26,21 +25,14 @@ PORTS = [9, 10, 265, 2313, 65535]
 
 @pytest.fixture(scope="module", name="weir")
 def instance_on_near0(pair):
-    instance = Weir(pair)
-    instance("attach", "near0", "--max-entries", "1000")
-    yield instance
-    instance.remove()
+    with shared_weir(pair) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="module", name="nft")
 def link_with_nft(pair):
     with contextlib.closing(Nft(pair)) as nft:
         yield nft
-
-
-@pytest.fixture(name="apply")
-def policies(weir, tmp_path):
-    return Policies(weir, tmp_path)
 
 
 # ---- frames -----------------------------------------------------------------------------------------------

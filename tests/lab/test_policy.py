@@ -14,9 +14,9 @@ from scapy.layers.inet6 import (
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from labnet import Pair, Weir, run
+from labnet import Pair, run, shared_weir
 from policylab import (
-    MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, hits, packet, ping, tcp, udp,
+    MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, hits, packet, ping, tcp, udp,
 )
 
 
@@ -36,16 +36,8 @@ def second_link(pair):
 
 @pytest.fixture(scope="module", name="weir")
 def instance_on_near0(pair):
-    """One instance for this file; every test applies its own policy."""
-    instance = Weir(pair)
-    instance("attach", "near0", "--max-entries", "1000")
-    yield instance
-    instance.remove()
-
-
-@pytest.fixture(name="apply")
-def policies(weir, tmp_path):
-    return Policies(weir, tmp_path)
+    with shared_weir(pair) as instance:
+        yield instance
 
 
 def later_fragment(src=SOURCE4, proto=17):

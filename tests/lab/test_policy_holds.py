@@ -15,7 +15,7 @@ from scapy.packet import Raw
 
 from labnet import WEIR, run, socket_in
 from policylab import (
-    MARK, OTHER4, SOURCE4, SOURCE6, Policies, logged_in, packet, tcp, udp,
+    MARK, OTHER4, SOURCE4, SOURCE6, logged_in, packet, tcp, udp,
 )
 
 NEAR1, FAR1 = "10.78.0.1", "10.78.0.2"
@@ -41,11 +41,6 @@ def second_link(pair):
     link.near_device, link.far_device = "near1", "far1"
     yield link
     pair.link("del", "near1")
-
-
-@pytest.fixture(name="apply")
-def policies(weir, tmp_path):
-    return Policies(weir, tmp_path)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from labnet import run
-from policylab import Policies
 
 BOTH, NINE = "near0, near1", "drop proto udp to port 9"
 
@@ -20,11 +19,6 @@ def two_links(pair):
     pair.link("set", "far1", "up", host="far")
     yield
     pair.link("del", "near1")
-
-
-@pytest.fixture(name="apply")
-def policies(weir, tmp_path):
-    return Policies(weir, tmp_path)
 
 
 def attached(weir):

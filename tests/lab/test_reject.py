@@ -10,22 +10,14 @@ import pytest
 from scapy.layers.inet import ICMP, IP, TCP
 from scapy.layers.l2 import Dot1Q, Ether
 
-from labnet import Pair, Weir, socket_in
-from policylab import SOURCE4, SOURCE6, Policies, packet, reasons, tcp, udp
+from labnet import Pair, shared_weir, socket_in
+from policylab import SOURCE4, SOURCE6, packet, reasons, tcp, udp
 
 
 @pytest.fixture(scope="module", name="weir")
 def instance_on_near0(pair):
-    """One instance for this file; every test applies its own policy."""
-    instance = Weir(pair)
-    instance("attach", "near0", "--max-entries", "1000")
-    yield instance
-    instance.remove()
-
-
-@pytest.fixture(name="apply")
-def policies(weir, tmp_path):
-    return Policies(weir, tmp_path)
+    with shared_weir(pair) as instance:
+        yield instance
 
 
 def curl_from_far(pair, url):

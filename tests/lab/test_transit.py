@@ -15,7 +15,7 @@ from scapy.layers.inet6 import (
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from labnet import BUILD, Pair, Sniffer, Weir, run, running_lab
+from labnet import BUILD, Pair, Sniffer, Weir, run, running_lab, shared_weir
 from policylab import MARK, Policies, packet, reasons
 
 INNER4, INNER6 = "10.78.0.2", "fd78::2"  # on the other side of near, which routes
@@ -62,15 +62,8 @@ def near_routes_for_inner():
 
 @pytest.fixture(name="weir")
 def on_the_router(router):
-    instance = Weir(router)
-    instance("attach", "near0", "--max-entries", "1000")
-    yield instance
-    instance.remove()
-
-
-@pytest.fixture(name="apply")
-def policies(weir, tmp_path):
-    return Policies(weir, tmp_path)
+    with shared_weir(router) as instance:
+        yield instance
 
 
 def arrive(router, *frames):

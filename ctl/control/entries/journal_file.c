@@ -289,25 +289,9 @@ int journal_read_owner(struct journal_file *j, const struct journal_owner *where
 
 // ---- appending ----------------------------------------------------------------------------------
 
-static int write_at(int fd, const char *text, size_t len, size_t at)
-{
-	while (len) {
-		ssize_t n = pwrite(fd, text, len, (off_t)at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		len -= (size_t)n;
-		at += (size_t)n;
-	}
-	return 0;
-}
-
 static int write_frame(const struct journal_file *j, const char *frame, size_t len)
 {
-	int code = j->unwritable ? -j->unwritable : write_at(j->fd, frame, len, j->end);
+	int code = j->unwritable ? -j->unwritable : file_write_at(j->fd, frame, len, j->end);
 
 	if (code)
 		return code;
