@@ -185,8 +185,8 @@ static int attach_devices(struct links_part *l, const struct reattach_list *list
 			continue;
 		log_notice("attached to %s%s, %s mode%s%s", d->name,
 			   d->returned ? " again" : ", which the policy names",
-			   result.mode == IFACE_NATIVE ? "native" : "generic",
-			   result.notice[0] ? ": " : "", result.notice);
+			   hook_mode_name(result.mode), result.notice[0] ? ": " : "",
+			   result.notice);
 		l->changed++;
 		links_plan_attached(&l->plan, d->name);
 	}

@@ -24,12 +24,14 @@
 
 int attaching_mode(const char *text, enum attach_mode *ret, struct err *err)
 {
-	for (size_t m = 0; m < choice_attach.n; m++)
-		if (!text || !strcmp(text, choice_word(&choice_attach, m))) {
-			*ret = (enum attach_mode)m;
-			return 0;
-		}
-	return err_input(err, "invalid mode '%s': auto, native or generic", text);
+	size_t mode = ATTACH_AUTO;
+
+	if (text && choice_find(&choice_attach, text, &mode)) {
+		err_input(err, "invalid mode '%s': auto, native or generic", text);
+		return -EINVAL;
+	}
+	*ret = (enum attach_mode)mode;
+	return 0;
 }
 
 // Reports what applies to packets of the interface; nothing without a policy.
@@ -48,7 +50,7 @@ static const char *reach_words(const struct bringup *b, uint32_t number, bool *r
 static void report(struct context *ctx, const struct bringup *b, const char *ifname,
 		   const struct attach_result *result)
 {
-	const char *mode = result->mode == IFACE_NATIVE ? "native" : "generic";
+	const char *mode = hook_mode_name(result->mode);
 	bool holds;
 	const char *words = reach_words(b, result->number, &holds);
 

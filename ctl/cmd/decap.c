@@ -24,11 +24,6 @@
 #define SHOWN     8 // prefixes that are listed
 #define FORWARDS  "; packets for other hosts are forwarded"
 
-static const char *mode_word(enum iface_mode mode)
-{
-	return mode == IFACE_NATIVE ? "native" : "generic";
-}
-
 // The addresses of this host, sorted.
 struct addresses {
 	struct prefix *at;
@@ -120,7 +115,7 @@ static void show(struct context *ctx, const char *name, const struct decap_state
 
 	out_object(o, NULL);
 	out_set_string(o, "name", name);
-	out_set_string(o, "mode", mode_word(state->mode));
+	out_set_string(o, "mode", hook_mode_name(state->mode));
 	out_set_bool(o, "shared", state->shared);
 	out_set_bool(o, "readable", state->readable);
 	if (state->readable) {
@@ -128,14 +123,14 @@ static void show(struct context *ctx, const char *name, const struct decap_state
 		set_prefixes(o, "from", state->from, state->n_from);
 		out_set_bool(o, "forward", state->forward);
 		out_line(o, "%s, %s mode%s: GUE port %u, %s to %zu %s%s", name,
-			 mode_word(state->mode), state->shared ? ", shared" : "", state->port, from,
-			 state->n_here, num_plural(state->n_here, "address", "addresses"),
+			 hook_mode_name(state->mode), state->shared ? ", shared" : "", state->port,
+			 from, state->n_here, num_plural(state->n_here, "address", "addresses"),
 			 state->forward ? FORWARDS : "");
 		show_addresses(ctx, name, state, own);
 		show_counters(o, state, ctx->json);
 	} else {
 		out_line(o, "%s, %s mode: attached by another version of Weir", name,
-			 mode_word(state->mode));
+			 hook_mode_name(state->mode));
 	}
 	out_end(o);
 }
@@ -339,7 +334,7 @@ static void report(struct context *ctx, const char *name, const struct decap_end
 	bool same = !strcmp(before, "; was already attached");
 
 	out_set_string(ctx->out, "name", name);
-	out_set_string(ctx->out, "mode", mode_word(result->mode));
+	out_set_string(ctx->out, "mode", hook_mode_name(result->mode));
 	out_set_bool(ctx->out, "shared", result->shared);
 	out_set_bool(ctx->out, "changed", !same);
 	out_set_u64(ctx->out, "port", end->port);
@@ -354,8 +349,8 @@ static void report(struct context *ctx, const char *name, const struct decap_end
 		out_line(ctx->out,
 			 "%s decapsulates IPIP and GUE (port %u) %s to %zu %s, %s mode%s%s", name,
 			 end->port, from, end->n_here,
-			 num_plural(end->n_here, "address", "addresses"), mode_word(result->mode),
-			 end->forward ? FORWARDS : "", before);
+			 num_plural(end->n_here, "address", "addresses"),
+			 hook_mode_name(result->mode), end->forward ? FORWARDS : "", before);
 }
 
 static int attach(struct context *ctx, const struct args *args, const struct link *link,

@@ -176,9 +176,8 @@ static bool takes_all(const struct bringup *b, const struct args *args)
 {
 	struct iface iface;
 
-	for (uint32_t n = 1; args->words.n && n < WEIR_IFACES; n++)
-		if (!instance_iface(b->instance, n, &iface, NULL) && iface.state != IFACE_FREE &&
-		    !is_named(args, iface.name))
+	for (uint32_t n = 0; args->words.n && instance_next_iface(b->instance, &n, &iface);)
+		if (!is_named(args, iface.name))
 			return false;
 	return true;
 }

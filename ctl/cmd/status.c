@@ -136,7 +136,7 @@ static void add_others(const struct iface *iface, uint32_t progs_id, struct text
 
 static void add_place(struct text *t, const struct device *d)
 {
-	const char *mode = d->iface.mode == IFACE_NATIVE ? "native" : "generic";
+	const char *mode = hook_mode_name(d->iface.mode);
 
 	switch (d->state) {
 	case DEVICE_HELD:
@@ -187,7 +187,7 @@ static void set_iface(struct status *s, uint32_t number, const struct device *d,
 	out_set_string(o, "name", iface->name);
 	out_set_string(o, "state", device_state_name(d->state));
 	out_set_string(o, "netns", d->netns[0] ? d->netns : NULL);
-	out_set_string(o, "mode", iface->mode == IFACE_NATIVE ? "native" : "generic");
+	out_set_string(o, "mode", hook_mode_name(iface->mode));
 	out_set_bool(o, "attached", d->state == DEVICE_HELD || d->state == DEVICE_MOVED);
 	out_set_bool(o, "shared", iface->shared);
 	out_set_bool(o, "linked", iface->linked);

@@ -72,11 +72,10 @@ void apply_devices_attached(const struct candidate *c, const struct instance *i,
 	struct link link;
 
 	candidate_about(c, about);
-	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+	for (uint32_t n = 0; instance_next_iface(i, &n, &iface);) {
 		uint8_t class;
 
-		if (instance_iface(i, n, &iface, NULL) || iface.state != IFACE_ATTACHED ||
-		    link_get_by_index(iface.ifindex, &link, NULL))
+		if (iface.state != IFACE_ATTACHED || link_get_by_index(iface.ifindex, &link, NULL))
 			continue;
 		class = generation_class(about, link.name);
 		if (class || !about->n_ifaces)
@@ -120,23 +119,12 @@ int apply_devices_check_tags(const struct candidate *c, const struct apply_optio
 	return 0;
 }
 
-static bool is_held(const struct instance *i, uint32_t ifindex)
-{
-	struct device d;
-	struct iface iface;
-
-	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(i, n, &iface, NULL) && iface.state == IFACE_ATTACHED &&
-		    iface.ifindex == ifindex && !device_read(i, n, &d, NULL) &&
-		    d.state == DEVICE_HELD)
-			return true;
-	return false;
-}
-
 void apply_devices_missing(const struct instance *i, const struct policy_devices *d,
 			   struct policy_devices *missing)
 {
+	uint32_t number;
+
 	vec_each (d, device)
-		if (!is_held(i, device->link.index))
+		if (device_find_held(i, device->link.index, &number, NULL) || !number)
 			vec_push(missing, *device);
 }

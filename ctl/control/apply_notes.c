@@ -62,9 +62,8 @@ void apply_note_merged(const struct instance *i, const struct candidate *c,
 	struct ethtool e;
 	struct iface iface;
 
-	for (uint32_t n = 1; c->resolved->n_services && n < WEIR_IFACES; n++) {
-		if (instance_iface(i, n, &iface, NULL) || iface.state == IFACE_FREE ||
-		    iface.mode != IFACE_GENERIC || ethtool_get(iface.name, &e, NULL) ||
+	for (uint32_t n = 0; c->resolved->n_services && instance_next_iface(i, &n, &iface);) {
+		if (iface.mode != IFACE_GENERIC || ethtool_get(iface.name, &e, NULL) ||
 		    e.gro != ETHTOOL_ON)
 			continue;
 		vec_push(&ret->warnings,
@@ -104,9 +103,8 @@ void apply_note_tags(const struct instance *i, const struct candidate *c, struct
 
 	if (reach_read(i, ret->generation, &reach, NULL) || link_list(&links, &n_links, NULL))
 		return;
-	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(i, n, &iface, NULL) && iface.state == IFACE_ATTACHED &&
-		    (!reach.named || reach.classes.class[n]))
+	for (uint32_t n = 0; instance_next_iface(i, &n, &iface);)
+		if (iface.state == IFACE_ATTACHED && (!reach.named || reach.classes.class[n]))
 			note_tags_of(&iface, &use, links, n_links, ret);
 }
 
@@ -124,8 +122,7 @@ void apply_note_entries_only(const struct instance *i, struct apply_result *ret)
 
 	if (reach_read(i, ret->generation, &reach, NULL) || !reach.named)
 		return;
-	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(i, n, &iface, NULL) && iface.state != IFACE_FREE &&
-		    !reach.classes.class[n])
+	for (uint32_t n = 0; instance_next_iface(i, &n, &iface);)
+		if (!reach.classes.class[n])
 			memcpy(*vec_add(&ret->entries_only), iface.name, sizeof(iface.name));
 }

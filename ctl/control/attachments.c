@@ -20,17 +20,15 @@ static char *path_of(const char *instance)
 static int add(struct attachments *to, const char *name, const char *mode)
 {
 	struct attachment one;
+	size_t number;
 
-	if (!name || !name[0] || strlen(name) >= sizeof(one.name) || !mode)
+	if (!name || !name[0] || strlen(name) >= sizeof(one.name) || !mode ||
+	    choice_find(&choice_attach, mode, &number))
 		return -EBADMSG;
 	snprintf(one.name, sizeof(one.name), "%s", name);
-	for (size_t m = 0; m < choice_attach.n; m++)
-		if (!strcmp(mode, choice_word(&choice_attach, m))) {
-			one.mode = (enum attach_mode)m;
-			vec_push(&to->list, one);
-			return 0;
-		}
-	return -EBADMSG;
+	one.mode = (enum attach_mode)number;
+	vec_push(&to->list, one);
+	return 0;
 }
 
 static int read_row(void *ctx, const struct json *row)

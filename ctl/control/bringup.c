@@ -400,24 +400,6 @@ static bool is_by_name(const struct instance *i, uint32_t number, const char *na
 	       reach_is_by_name(&reach, about, number, name);
 }
 
-// *ret: the number of the interface if it runs our program, else 0. An interface that cannot be
-// inspected does not count as detached, since the end of a trial would then detach it.
-static int find_held(const struct instance *i, const struct link *link, uint32_t *ret,
-		     struct err *err)
-{
-	struct device d;
-	uint32_t number;
-	int code = instance_find_iface(i, link->name, &number, err);
-
-	*ret = 0;
-	if (code || !number || (code = device_read(i, number, &d, err)))
-		return code;
-	if (d.state == DEVICE_HELD && d.iface.state == IFACE_ATTACHED &&
-	    d.iface.ifindex == link->index)
-		*ret = number;
-	return 0;
-}
-
 // Does attaching change nothing for the packets of the interface? It changes something for a device
 // that was renamed, since policies then apply to the new name, and for a device that a trial has
 // attached, since the device then stays attached after the trial.
@@ -446,7 +428,9 @@ static int check_attach(const struct bringup *b, const char *ifname, const struc
 		return code;
 	if ((code = check_link(link, err)))
 		return code;
-	if ((code = find_held(b->instance, link, held, err)))
+	// An interface that cannot be inspected does not count as detached, as the end of a trial
+	// would then detach it.
+	if ((code = device_find_held(b->instance, link->index, held, err)))
 		return code;
 	if (!gate || is_settled(b->instance, *held, ifname))
 		return 0;

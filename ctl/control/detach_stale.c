@@ -80,8 +80,7 @@ void detach_list_brought(const struct instance *i, struct ifnames *ret)
 {
 	struct iface iface;
 
-	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (i->knobs->brought & iface_bit(n) && !instance_iface(i, n, &iface, NULL) &&
-		    iface.state != IFACE_FREE)
+	for (uint32_t n = 0; instance_next_iface(i, &n, &iface);)
+		if (i->knobs->brought & iface_bit(n))
 			memcpy(*vec_add(ret), iface.name, sizeof(iface.name));
 }

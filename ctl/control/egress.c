@@ -33,18 +33,13 @@ static struct egress *find(struct egresses *a, uint32_t ifindex)
 	return vec_last(a);
 }
 
-static bool attached(const struct instance *i, uint32_t number, struct iface *ret)
-{
-	return !instance_iface(i, number, ret, NULL) && ret->state == IFACE_ATTACHED;
-}
-
 static void add_interfaces(const struct instance *i, struct egresses *ret)
 {
 	struct iface iface;
 	struct egress *egress;
 
-	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
-		if (!attached(i, number, &iface) || !(egress = find(ret, iface.ifindex)))
+	for (uint32_t n = 0; instance_next_iface(i, &n, &iface);) {
+		if (iface.state != IFACE_ATTACHED || !(egress = find(ret, iface.ifindex)))
 			continue;
 		egress->in = true;
 		egress->native = iface.mode == IFACE_NATIVE;
@@ -291,8 +286,8 @@ bool egress_cannot_send(const struct pool *f, const struct backend *backend)
 {
 	struct iface in;
 
-	for (uint32_t n = 1; backend->no_xmit && n < WEIR_IFACES; n++)
-		if (attached(f->instance, n, &in) && in.mode == IFACE_NATIVE &&
+	for (uint32_t n = 0; backend->no_xmit && instance_next_iface(f->instance, &n, &in);)
+		if (in.state == IFACE_ATTACHED && in.mode == IFACE_NATIVE &&
 		    in.ifindex != backend->ifindex)
 			return true;
 	return false;

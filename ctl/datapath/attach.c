@@ -436,12 +436,12 @@ static bool exists(uint32_t prog_id)
 	return fd != -ENOENT;
 }
 
-// From the device that shows the program, in this namespace or else in another one.
-static int remove_moved(struct removal *r)
+// In all namespaces that can be entered. one: only until the program was there.
+static int remove_anywhere(struct removal *r, bool one)
 {
 	int code = remove_here(r, "");
 
-	return code || r->n ? code : netns_visit_others(remove_here, r);
+	return code || (one && r->n) ? code : netns_visit_others(remove_here, r);
 }
 
 // Without a link: from the device, or from where that has been moved to.
@@ -457,7 +457,7 @@ static int remove_unlinked(const struct instance *i, const struct iface *iface, 
 
 	if (code || *ret_was_there || !r.prog_id || !exists(r.prog_id))
 		return code;
-	code = remove_moved(&r);
+	code = remove_anywhere(&r, true);
 	*ret_was_there = r.n > 0;
 	return code;
 }
@@ -465,8 +465,7 @@ static int remove_unlinked(const struct instance *i, const struct iface *iface, 
 static int clear_number(const struct instance *i, uint32_t number, const struct iface *iface,
 			struct err *err)
 {
-	if (iface_table_find(i->knobs, iface->ifindex) == number)
-		iface_table_set(i->knobs, iface->ifindex, 0);
+	clear_bucket(i, number, iface->ifindex);
 	i->knobs->bypass_until[number] = 0;
 	commit_unbring(i, number);
 	i->knobs->station[number] = 0;
@@ -507,14 +506,6 @@ static int progs_of(const char *folder, uint32_t *ret, struct err *err)
 	return 0;
 }
 
-// In all namespaces that can be entered.
-static int remove_everywhere(struct removal *r)
-{
-	int code = remove_here(r, "");
-
-	return code ? code : netns_visit_others(remove_here, r);
-}
-
 int attach_remove_all(const char *folder, size_t *ret_n, struct err *err)
 {
 	struct removal r = {.err = err};
@@ -524,7 +515,7 @@ int attach_remove_all(const char *folder, size_t *ret_n, struct err *err)
 	*ret_n = linked;
 	if (code || (code = progs_of(folder, &r.progs_id, err)))
 		return code == -ENOENT ? 0 : code;
-	code = remove_everywhere(&r);
+	code = remove_anywhere(&r, false);
 	*ret_n = linked + r.n;
 	return code == -ENOENT ? 0 : code;
 }

@@ -376,6 +376,36 @@ int instance_iface(const struct instance *i, uint32_t number, struct iface *ret,
 	return 0;
 }
 
+bool instance_next_iface(const struct instance *i, uint32_t *n, struct iface *ret)
+{
+	while (++*n < WEIR_IFACES)
+		if (!instance_iface(i, *n, ret, NULL) && ret->state != IFACE_FREE)
+			return true;
+	return false;
+}
+
+int device_find_held(const struct instance *i, uint32_t ifindex, uint32_t *ret, struct err *err)
+{
+	uint32_t found = 0;
+	struct iface iface;
+	struct device d;
+
+	for (uint32_t n = 1; !found && n < WEIR_IFACES; n++) {
+		int code = instance_iface(i, n, &iface, err);
+
+		if (code)
+			return code;
+		if (iface.state != IFACE_ATTACHED || iface.ifindex != ifindex)
+			continue;
+		if ((code = device_read(i, n, &d, err)))
+			return code;
+		if (d.state == DEVICE_HELD && d.iface.ifindex == ifindex)
+			found = n;
+	}
+	*ret = found;
+	return 0;
+}
+
 int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
 {
 	uint32_t ifindex = if_nametoindex(name), found = 0;

@@ -72,6 +72,12 @@ bool device_is_open(const struct device *d);
 // An element of the interface table, 1 … WEIR_IFACES - 1, with the name and ifindex that the device
 // has now. 0 or -errno with err set.
 int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err);
+// The interfaces of the table in the order of their numbers, without those that cannot be read:
+// for (uint32_t n = 0; instance_next_iface(i, &n, &iface);)
+bool instance_next_iface(const struct instance *i, uint32_t *n, struct iface *ret);
+// The number of the attached interface whose device has this ifindex and runs our program; 0: no
+// interface does. 0 or -errno with err set.
+int device_find_held(const struct instance *i, uint32_t ifindex, uint32_t *ret, struct err *err);
 // The number of the interface with this name in any state but IFACE_FREE; if there are several, of
 // the one whose device is here. 0: no such interface. 0 or -errno with err set.
 int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err);

@@ -2,8 +2,10 @@
 // One table for each list of common/words.h.
 #include "ctl/policy/words.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CHOICE(name, words_of)                                            \
 	static const char *const name##_words[] = {words_of(WORDS_WORD)}; \
@@ -24,6 +26,17 @@ CHOICE(vias, WORDS_OF_VIAS);
 const char *choice_word(const struct choice *c, size_t number)
 {
 	return number < c->n && c->words[number] ? c->words[number] : "";
+}
+
+int choice_find(const struct choice *c, const char *word, size_t *ret)
+{
+	for (size_t n = 0; n < c->n; n++) {
+		if (!c->words[n] || strcmp(word, c->words[n]) != 0)
+			continue;
+		*ret = n;
+		return 0;
+	}
+	return -ENOENT;
 }
 
 static bool fits(size_t mode, unsigned does, unsigned not )

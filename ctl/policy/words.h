@@ -16,6 +16,8 @@ extern const struct choice choice_actions, choice_pers, choice_treatments, choic
 
 // The word, never NULL.
 const char *choice_word(const struct choice *c, size_t number);
+// The number of the word; -ENOENT: no such word.
+int choice_find(const struct choice *c, const char *word, size_t *ret);
 
 // "dr, ipip or gue": the modes that do all of `does` and nothing of `not` (MODE_*).
 typedef char choice_text[64];
