@@ -13,6 +13,7 @@ struct draft {
 	struct list dport;
 	struct list types;
 	bool type_given;
+	bool connections; /* "over N connections" */
 };
 
 static bool once(struct parser *parser, const struct draft *draft, bool given, const char *what)
@@ -145,6 +146,22 @@ static bool take_per(struct parser *parser, struct draft *draft)
 	return parse_fail(parser, draft->line, "per what");
 }
 
+/* "N connections" is about the first packet of a TCP connection. */
+static bool take_connections(struct parser *parser, struct draft *draft)
+{
+	draft->connections = true;
+	return parse_count(parser) &&
+	       (parse_accept(parser, "connections") || parse_accept(parser, "connection"));
+}
+
+static bool is_connections(const struct parser *parser)
+{
+	const struct token *next = parse_peek(parser) + 1;
+
+	return parse_peek(parser)->kind == TOKEN_WORD && next->kind == TOKEN_WORD &&
+	       !strncmp(next->text, "connection", strlen("connection"));
+}
+
 /* The rate itself does not matter: the packet has a flag whether it is exceeded. */
 static bool take_rate(struct parser *parser, struct draft *draft, bool *given)
 {
@@ -153,7 +170,7 @@ static bool take_rate(struct parser *parser, struct draft *draft, bool *given)
 	if (!once(parser, draft, *given, "over or under"))
 		return false;
 	*given = true;
-	if (!parse_rate(parser))
+	if (is_connections(parser) ? !take_connections(parser, draft) : !parse_rate(parser))
 		return false;
 	for (;;) {
 		bool done;
@@ -310,6 +327,22 @@ static bool port_protos(struct parser *parser, const struct draft *draft, unsign
 	return true;
 }
 
+/* A SYN opens the connection. */
+static bool finish_connections(struct parser *parser, const struct draft *draft)
+{
+	const uint8_t mask = FLAG_FIN | FLAG_SYN | FLAG_RST | FLAG_ACK;
+	struct rule *rule = draft->rule;
+
+	if (!draft->connections)
+		return true;
+	if (rule->flags_given && (rule->flags_set != FLAG_SYN || rule->flags_mask != mask))
+		return parse_fail(parser, draft->line, "connections with other flags than syn");
+	rule->flags_given = true;
+	rule->flags_set = FLAG_SYN;
+	rule->flags_mask = mask;
+	return true;
+}
+
 static bool finish_ports(struct parser *parser, const struct draft *draft)
 {
 	struct rule *rule = draft->rule;
@@ -390,6 +423,6 @@ bool parse_rule(struct parser *parser)
 	}
 	*vec_add(parser->pool, &parser->policy->rules) = rule;
 	rule->number = (unsigned int)parser->policy->rules.len;
-	return finish_ports(parser, &draft) && finish_types(parser, &draft) &&
-	       finish_ethertype(parser, &draft);
+	return finish_connections(parser, &draft) && finish_ports(parser, &draft) &&
+	       finish_types(parser, &draft) && finish_ethertype(parser, &draft);
 }

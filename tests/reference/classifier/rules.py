@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random valid rules: kind, width, and order of parts."""
 from addresses import BOTH, Addresses, make_addresses
-from fields import (Numbers, make_dscps, make_ethertypes, make_flags, make_macs, make_on, make_port_protos, make_ports,
-                    make_protos, make_span, make_types, make_vlans)
+from fields import (ACK, FIN, RST, SYN, Numbers, make_dscps, make_ethertypes, make_flags, make_macs, make_on, make_port_protos,
+                    make_ports, make_protos, make_span, make_types, make_vlans)
 
 RATES = ("1000000/s", "900k/s", "50M/min", "900M/h", "10gbit/s", "900000mbit/s")
 RATE_ENDS = ("", " burst 900k", " per source", " per rule", " per destination mask 24/56", " max 4096 per source",
              " burst 1M per source mask 32/64 max 65536", " per source and port", " mask 24/56 per source and port burst 2M")
+CONNECTIONS = ("50 connections per source", "1 connection per source mask 24/56", "3 connections per source and port max 100")
+CONNECTION_RULES = 32
 LOGS = ("log", "log 10/s", "log 5/min snap 64", "log snap 96")
 TTLS = (0, 1, 5, 63, 64, 65, 128, 254, 255)
 IP_LENGTHS = (20, 28, 40, 48, 60, 61, 64, 80, 100, 255, 256, 576, 1280)
@@ -122,9 +124,23 @@ class Sketch:
         self.pick_ports(protos)
         self.pick_addresses()
 
+    def make_connections(self):
+        """`over N connections`, which implies `flags syn`."""
+        rule, draw = self.rule, self.draw
+        self.gen.connections += 1
+        rule.flags_given, rule.flags_set, rule.flags_mask = True, SYN, FIN | SYN | RST | ACK
+        if draw.chance(30):
+            self.parts.append("flags syn")
+        rule.under = draw.chance(30)
+        rule.over = not rule.under
+        self.parts.append(f"{'under' if rule.under else 'over'} {draw.pick(CONNECTIONS)}")
+
     def make_flags(self):
         protos = ()
-        self.parts.append(make_flags(self.gen, self.rule))
+        if self.gen.connections < CONNECTION_RULES and self.gen.may("over", 20):
+            self.make_connections()
+        else:
+            self.parts.append(make_flags(self.gen, self.rule))
         if self.draw.chance(50):
             self.parts.append("proto tcp")
             protos = ("tcp",)
@@ -194,7 +210,9 @@ class Sketch:
 
     def add_chances(self):
         rule, gen = self.rule, self.gen
-        if gen.may("over", 5):
+        if rule.over or rule.under:
+            pass
+        elif gen.may("over", 5):
             rule.over = True
             self.add_rate("over")
         elif not self.plain_ethertype and gen.may("over", 3):
