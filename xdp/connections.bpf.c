@@ -198,7 +198,7 @@ __noinline int rule_remove(const struct mark *m, __u32 number, __u32 part)
 	return m ? source_remove(hash_of(m, number), part) : 0;
 }
 
-/* The bits are collected in memory: kernel 6.1 would follow each combination of them in a
+/* The bits are collected in memory: kernel 6.1 would follow each of their combinations in a
  * register. */
 static __always_inline void count_in(struct connections_head *head, struct mark *m, __u32 part)
 {

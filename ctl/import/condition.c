@@ -42,6 +42,7 @@ static const struct known_condition forms[] = {
 	{"payload", "icmp", "code", MATCH_CODE, KIND_CODE4, MATCH_V4, 1, false},
 	{"payload", "icmpv6", "type", MATCH_TYPE, KIND_TYPE6, MATCH_V6, 58, false},
 	{"payload", "icmpv6", "code", MATCH_CODE, KIND_CODE6, MATCH_V6, 58, false},
+	{"payload", "ether", "saddr", MATCH_MAC, KIND_MAC, MATCH_BOTH, 0, false},
 	{"meta", "", "l4proto", MATCH_PROTO, KIND_PROTO, MATCH_BOTH, 0, false},
 };
 

@@ -96,7 +96,7 @@ const char *emit_name(struct translation *w, const struct at_rule *at)
 
 static bool is_unsteady(const struct match *m)
 {
-	return m->f[MATCH_TTL].n || m->f[MATCH_DSCP].n;
+	return m->f[MATCH_TTL].n || m->f[MATCH_DSCP].n || m->f[MATCH_MAC].n;
 }
 
 static struct values protocols(struct arena *arena, const uint8_t *numbers, size_t n)
@@ -119,7 +119,7 @@ static bool only_in(const struct match *m, const struct values *protos)
 	return v->n;
 }
 
-// After a rule for established connections nft asks about TTL and DSCP only for the first
+// After a rule for established connections nft asks about TTL, DSCP and MAC only for the first
 // packet of a connection, but Weir asks for each packet that is not TCP or UDP. So it does before
 // such a rule, which would accept the others: Weir does not know their connections.
 static void steady(struct translation *w, struct match *m, bool drops)
@@ -133,7 +133,7 @@ static void steady(struct translation *w, struct match *m, bool drops)
 		match_narrow(w->arena, m, MATCH_PROTO, protos);
 		return;
 	}
-	m->f[MATCH_TTL] = m->f[MATCH_DSCP] = (struct values){0};
+	m->f[MATCH_TTL] = m->f[MATCH_DSCP] = m->f[MATCH_MAC] = (struct values){0};
 	match_omit(m);
 }
 
@@ -170,6 +170,8 @@ static void fit_rewrites(const struct translation *w, struct match *m)
 		omit_fields(m, MATCH_TTL, MATCH_TTL);
 	if (facts->dscp)
 		omit_fields(m, MATCH_DSCP, MATCH_DSCP);
+	if (facts->macs)
+		omit_fields(m, MATCH_MAC, MATCH_MAC);
 }
 
 static void fit_lists(struct match *m)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ctl/base/addr.h"
+#include "ctl/base/mac.h"
 #include "ctl/base/vec.h"
 #include "ctl/import/print_sets.h"
 #include "ctl/import/steps.h"
@@ -13,6 +14,7 @@
 #define OF_FIELD 4           // edges of a field, each with its neighbour
 #define NEAR4    0xcb007109u // 203.0.113.9
 #define SELF4    0xc000020au // 192.0.2.10
+#define MAC      0x020000000001ull
 
 struct edge_packet {
 	address_number f[MATCH_FIELDS];
@@ -97,6 +99,8 @@ static address_number usual(enum match_field field, const struct edge_packet *p)
 		return v4 ? 8 : 128;
 	case MATCH_TTL:
 		return 64;
+	case MATCH_MAC:
+		return MAC;
 	default:
 		return 0;
 	}
@@ -193,6 +197,7 @@ static void print_options(const struct printing *p, const struct edge_packet *pa
 {
 	const char *word = import_word_of(packet->family == MATCH_V4 ? KIND_TYPE4 : KIND_TYPE6,
 					  (uint32_t)packet->f[MATCH_TYPE]);
+	mac_text mac;
 
 	if (is_icmp(packet) && word)
 		text_addf(t, " type %s", word);
@@ -202,6 +207,8 @@ static void print_options(const struct printing *p, const struct edge_packet *pa
 		text_addf(t, " code %u", (unsigned)packet->f[MATCH_CODE]);
 	if (packet->f[MATCH_PROTO] == 6 && packet->flags != 2)
 		print_flags(t, packet->flags);
+	if (packet->f[MATCH_MAC] != MAC)
+		text_addf(t, " mac %s", mac_format((uint64_t)packet->f[MATCH_MAC], mac));
 	if (packet->f[MATCH_TTL] != 64)
 		text_addf(t, " ttl %u", (unsigned)packet->f[MATCH_TTL]);
 	if (packet->on && packet->on < p->options->n_interfaces)
@@ -288,8 +295,8 @@ static void print_edges(struct printing *p, const struct match *m, const struct 
 void expects_print(const struct import_rules *steps, const struct import_options *options,
 		   enum step_action last, struct text *ret)
 {
-	static const enum match_field fields[] = {MATCH_SRC, MATCH_DST, MATCH_SPORT, MATCH_DPORT,
-						  MATCH_TTL};
+	static const enum match_field fields[] = {MATCH_SRC,   MATCH_DST, MATCH_SPORT,
+						  MATCH_DPORT, MATCH_TTL, MATCH_MAC};
 	struct printing p = {.steps = steps, .options = options, .last = last, .ret = ret};
 
 	for (size_t i = 0; i < steps->n; i++) {

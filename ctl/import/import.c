@@ -59,6 +59,7 @@ static struct import_facts both_facts(const struct import_facts *a, const struct
 				     .masquerades = a->masquerades || b->masquerades,
 				     .ttl = a->ttl || b->ttl,
 				     .dscp = a->dscp || b->dscp,
+				     .macs = a->macs || b->macs,
 				     .diverts = a->diverts || b->diverts};
 }
 

@@ -17,6 +17,8 @@ address_number match_max(enum match_field field, uint8_t families)
 		return 65535;
 	case MATCH_DSCP:
 		return 63;
+	case MATCH_MAC:
+		return ((address_number)1 << 48) - 1;
 	default:
 		return 255;
 	}

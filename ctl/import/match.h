@@ -19,6 +19,7 @@ enum match_field {
 	MATCH_CODE,
 	MATCH_TTL,
 	MATCH_DSCP,
+	MATCH_MAC, // of the source
 	MATCH_FIELDS,
 };
 

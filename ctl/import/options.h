@@ -23,7 +23,7 @@ struct import_device {
 struct import_facts {
 	bool untracks, helpers, zones; // of connection tracking
 	bool masquerades;              // rewrites sources
-	bool ttl, dscp;                // rewrites them before the hook
+	bool ttl, dscp, macs;          // rewrites them before the hook
 	bool diverts;                  // takes packets from the hook forward
 };
 

@@ -271,6 +271,14 @@ static void print_conditions(struct policy_printer *p, const struct match *m)
 			text_addf(&p->rules, " %s ", fields[i].word);
 			print_numbers(&p->rules, fields[i].kind, &m->f[fields[i].field]);
 		}
+	if (m->f[MATCH_MAC].n) {
+		text_add(&p->rules, " mac ");
+		if (m->f[MATCH_MAC].set)
+			text_addf(&p->rules, "@%s",
+				  policy_set_of(&p->sets, SET_MACS, &m->f[MATCH_MAC], 0));
+		else
+			macs_print(&m->f[MATCH_MAC], &p->rules);
+	}
 	if (m->flagged) {
 		text_add(&p->rules, " flags ");
 		if (m->flags)

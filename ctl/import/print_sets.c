@@ -7,6 +7,7 @@
 
 #include "common/limits-policy.h"
 #include "ctl/base/addr.h"
+#include "ctl/base/mac.h"
 #include "ctl/import/expiring.h"
 #include "ctl/policy/keywords.h"
 
@@ -49,6 +50,17 @@ void addresses_print(const struct values *v, uint8_t family, const char *between
 	for (size_t i = 0; i < v->n; i++) {
 		text_add(ret, i ? between : "");
 		interval_print(&v->at[i], family, ret);
+	}
+}
+
+void macs_print(const struct values *v, struct text *ret)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		mac_text mac;
+
+		text_addf(ret, "%s%s", i ? ", " : "", mac_format((uint64_t)v->at[i].first, mac));
+		if (v->at[i].last != v->at[i].first)
+			text_addf(ret, "-%s", mac_format((uint64_t)v->at[i].last, mac));
 	}
 }
 
@@ -127,6 +139,23 @@ static void print_ports(const struct values *v, struct text *ret)
 	}
 }
 
+static void print_listed(const struct policy_set *s, struct text *ret)
+{
+	text_addf(ret, "set %s ", s->name);
+	if (s->kind == SET_ADDRESSES) {
+		text_add(ret, "{\n\t");
+		addresses_print(s->values, s->family, "\n\t", ret);
+		text_add(ret, "\n}\n");
+		return;
+	}
+	text_add(ret, s->kind == SET_PORTS ? "ports {" : "macs { ");
+	if (s->kind == SET_PORTS)
+		print_ports(s->values, ret);
+	else
+		macs_print(s->values, ret);
+	text_add(ret, " }\n");
+}
+
 static void print_dynamic(const struct policy_set *s, struct text *ret)
 {
 	uint64_t size = json_get_u64(s->dynamic, "size");
@@ -154,15 +183,9 @@ static void print_dynamic(const struct policy_set *s, struct text *ret)
 void policy_sets_print(const struct policy_sets *sets, struct text *ret)
 {
 	vec_each (&sets->at, s) {
-		if (s->kind == SET_DYNAMIC) {
+		if (s->kind == SET_DYNAMIC)
 			print_dynamic(s, ret);
-			continue;
-		}
-		text_addf(ret, "set %s %s", s->name, s->kind == SET_PORTS ? "ports {" : "{\n\t");
-		if (s->kind == SET_PORTS)
-			print_ports(s->values, ret);
 		else
-			addresses_print(s->values, s->family, "\n\t", ret);
-		text_add(ret, s->kind == SET_PORTS ? " }\n" : "\n}\n");
+			print_listed(s, ret);
 	}
 }

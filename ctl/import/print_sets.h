@@ -11,6 +11,7 @@
 enum policy_set_kind {
 	SET_ADDRESSES,
 	SET_PORTS,
+	SET_MACS,
 	SET_DYNAMIC,
 };
 
@@ -35,5 +36,7 @@ const char *policy_set_dynamic(struct policy_sets *sets, const struct json *set)
 void policy_sets_print(const struct policy_sets *sets, struct text *ret);
 // An address, a prefix or a range.
 void interval_print(const struct interval *v, uint8_t family, struct text *ret);
+// MAC addresses, and ranges.
+void macs_print(const struct values *v, struct text *ret);
 // Addresses, prefixes and ranges; all but a few as exceptions.
 void addresses_print(const struct values *v, uint8_t family, const char *between, struct text *ret);

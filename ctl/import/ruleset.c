@@ -264,6 +264,7 @@ static int note_rewrite(struct ruleset *r, const struct nft_chain *chain, const 
 	const char *field = json_get_string(payload, "field");
 
 	r->facts.zones |= text_same(json_get_string(json_get(key, "ct"), "key"), "zone");
+	r->facts.macs |= text_same(json_get_string(payload, "protocol"), "ether");
 	if (!payload || is_untested(payload) || is_in(chain->hook, later, ARRAY_SIZE(later)))
 		return 0;
 	r->facts.dscp |= text_same(field, "dscp");

@@ -56,10 +56,10 @@ static void rewrites(struct translation *w, const struct at_rule *at,
 		struct match m = *a;
 
 		// The first packet of a connection decides for all others.
-		if (m.flagged || m.f[MATCH_TTL].n || m.f[MATCH_DSCP].n)
+		if (m.flagged || m.f[MATCH_TTL].n || m.f[MATCH_DSCP].n || m.f[MATCH_MAC].n)
 			match_omit(&m);
 		m.flagged = false;
-		m.f[MATCH_TTL] = m.f[MATCH_DSCP] = (struct values){0};
+		m.f[MATCH_TTL] = m.f[MATCH_DSCP] = m.f[MATCH_MAC] = (struct values){0};
 		outcome |= emit_pass(w, m, emit_name(w, at), false);
 	}
 	emit_outcome(w, at, outcome);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/base/addr.h"
+#include "ctl/base/mac.h"
 
 static address_number number_of(const struct addr *a)
 {
@@ -28,13 +29,31 @@ static int read_address(const char *text, uint8_t families, address_number *ret)
 	return 0;
 }
 
+static int read_mac(const char *text, address_number *ret)
+{
+	uint64_t mac;
+
+	if (mac_parse(text, strlen(text), &mac))
+		return VALUE_UNKNOWN;
+	*ret = mac;
+	return 0;
+}
+
+// The greatest number of a list.
+static address_number last_of(enum import_kind kind, uint8_t families)
+{
+	if (kind == KIND_ADDRESS)
+		return match_max(MATCH_SRC, families);
+	return kind == KIND_MAC ? match_max(MATCH_MAC, families) : (address_number)65535;
+}
+
 static int read_one(const struct json *j, enum import_kind kind, uint8_t families,
 		    address_number *ret)
 {
 	const char *text = json_text(j);
 	uint32_t number;
 
-	if (json_kind(j) == JSON_IS_NUMBER && kind != KIND_ADDRESS) {
+	if (json_kind(j) == JSON_IS_NUMBER && kind != KIND_ADDRESS && kind != KIND_MAC) {
 		*ret = json_number(j);
 		return 0;
 	}
@@ -42,6 +61,8 @@ static int read_one(const struct json *j, enum import_kind kind, uint8_t familie
 		return VALUE_UNKNOWN;
 	if (kind == KIND_ADDRESS)
 		return read_address(text, families, ret);
+	if (kind == KIND_MAC)
+		return read_mac(text, ret);
 	if (!import_word(kind, text, &number))
 		return VALUE_UNKNOWN;
 	*ret = number;
@@ -138,8 +159,7 @@ static int read_list(const struct value_place *place, const struct json *list,
 {
 	bool many = json_kind(list) == JSON_IS_ARRAY;
 	size_t n = many ? json_length(list) : 1;
-	address_number max =
-		kind == KIND_ADDRESS ? match_max(MATCH_SRC, families) : (address_number)65535;
+	address_number max = last_of(kind, families);
 	struct interval *at = arena_zalloc(place->arena, n + 1, sizeof(*at));
 	size_t kept = 0;
 	bool part = false;
@@ -178,7 +198,7 @@ static int read_set(const struct value_place *place, const struct json *list, en
 	if (code)
 		return code;
 	ret->part |= changes;
-	if ((kind == KIND_ADDRESS || kind == KIND_NUMBER) && !ret->part)
+	if ((kind == KIND_ADDRESS || kind == KIND_NUMBER || kind == KIND_MAC) && !ret->part)
 		ret->set = json_get_string(list, "name");
 	return 0;
 }

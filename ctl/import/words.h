@@ -15,6 +15,7 @@ enum import_kind {
 	KIND_DSCP,
 	KIND_FLAG, // a bit
 	KIND_NUMBER,
+	KIND_MAC,
 };
 
 // False: the word is not known.

@@ -24,6 +24,8 @@ SELF = {4: ["10.77.0.1"], 6: ["fd77::1"]}
 OTHERS = {4: ["192.0.2.10", "192.0.2.77", "172.17.0.2", "172.17.0.3", "203.0.113.1"], 6: ["2001:db8:99::1"]}
 DEVICES = ["br-lan", "docker0"]  # others that rulesets name; they receive nothing
 NETS = ["198.51.100.0/24", "203.0.113.0/25", "{ 198.51.100.9, 203.0.113.0/26 }", "203.0.113.9"]
+MACS = ["02:77:00:00:00:02", "02:77:00:00:00:03", "{ 02:77:00:00:00:02, 02:77:00:00:00:05 }", "@stations",
+        "02:77:00:00:00:01-02:77:00:00:00:04"]
 IFACES = ['"near0"', '"lo"', '"br-lan"', '"near*"', '"l*"', '{ "near0", "lo" }', '"eth9"']
 # What is certain, so that it is seen that Weir does not simply pass everything.
 LEAST_DROPPED = {"fail2ban.nft": .3, "firewalld.nft": .2, "maps.nft": .2, "docker.save": .05, "server.save": .3,
@@ -120,6 +122,7 @@ def random_conditions(rng, count, used=("", "")):
         ("any", "ip", f"ip protocol {op}{rng.choice(('tcp', 'udp', 'gre'))}"),
         ("any", "ip6", f"ip6 nexthdr {op}{rng.choice(('tcp', 'udp'))}"), ("", rng.choice(("ip", "ip6")), "nfproto"),
         ("", "", f"iifname {op}{rng.choice(IFACES)}"),
+        ("", "", f"ether saddr {op}{rng.choice(MACS)}"),
         ("icmp", "ip", f"icmp type {op}{rng.choice(('echo-request', 'timestamp-request'))}"),
         ("icmp", "ip6", "icmpv6 type echo-request"), ("tcp", "", f"tcp flags & (fin|syn|rst|ack) {op or '== '}syn"),
         ("tcp", "", "tcp flags syn"), ("tcp", "", "tcp flags & (fin|psh) == 0"),
@@ -163,6 +166,7 @@ def random_ruleset(rng):
     set six { type ipv6_addr; flags interval; elements = { 2001:db8:113::/64 } }
     set timed { type ipv4_addr; flags timeout; elements = { 198.51.100.40, 203.0.113.70 timeout 1h } }
     set short { type ipv4_addr; flags timeout; timeout 2h; elements = { 203.0.113.9, 198.51.100.130, 10.77.0.1 } }
+    set stations { type ether_addr; elements = { 02:77:00:00:00:03, 02:77:00:00:00:09 } }
     set web { type inet_service; flags interval; elements = { 22, 80, 443, 1000-1100 } }
 """
     verdicts = ["accept", "accept", "drop", "drop", "reject", "return", "counter", "log"]
@@ -237,7 +241,7 @@ def frame(rng, number, text, published):
     port = rng.choice(published if kind == 1 and published else ports_of(text))
     body = transport(rng, family, src, dst, proto, (rng.choice((1024, 30000, 40000, 123, 67)), port))
     ttl, tos = rng.choice((64, 64, 64, 1 + 31, 20)), rng.choice((0, 0, 0, 0, 32, 40))
-    ether = NEAR_MAC + FAR_MAC
+    ether = NEAR_MAC + (FAR_MAC if rng.random() < .8 else FAR_MAC[:5] + bytes([rng.randrange(1, 10)]))
     if family == 6:
         head = struct.pack("!IHBB", 6 << 28 | tos << 20 | number, len(body), proto, ttl)
         return [ether + b"\x86\xdd" + head + src + dst + body]

@@ -49,7 +49,7 @@ class Policy:
         self.types = tuple(fields.TYPES)  # names of ICMP that it may use
         self.sites = addresses.make_sites(self.draw)
         self.sets, self.port_sets, self.mac_sets, self.defines, self.rules = [], [], [], [], []
-        self.connections = 0  # rules with a number of them
+        self.connections = 0  # rules that count connections
         fields.make_defines(self)
         fields.make_port_sets(self)
         fields.make_mac_sets(self)

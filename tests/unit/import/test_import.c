@@ -238,6 +238,37 @@ static const struct one_rule rates[] = {
 #define USED(name)  RULE("in", MATCH("==", PAYLOAD("ip", "saddr"), "\"@" name "\"") ", " DROP) ", "
 #define PORTS       SET("web", "inet_service", ", \"elem\": [80, {\"range\": [8000, 8100]}]") ", "
 
+#define ETHER(op, right) MATCH(op, PAYLOAD("ether", "saddr"), right)
+#define M1               "\"02:00:5e:00:53:01\""
+
+static const struct one_rule macs[] = {
+	{"", ETHER("==", M1) ", " DROP, "\"in 1\" drop mac 02:00:5e:00:53:01\n", 1, 0, 0},
+	{"", ETHER("==", M1) ", " DROP,
+	 "expect drop via \"in 1\" tcp from 203.0.113.9 to self mac 02:00:5e:00:53:01\n", 1, 0, 0},
+	{"",
+	 ETHER("==", "{\"range\": [" M1 ", \"02:00:5e:00:53:ff\"]}") ", " PORT("22") ", " ACCEPT,
+	 "\"in 1\" pass proto tcp to any port 22 mac 02:00:5e:00:53:01-02:00:5e:00:53:ff\n", 1, 0,
+	 0},
+	{"", ETHER("!=", M1) ", " DROP,
+	 "\"in 1\" drop mac 00:00:00:00:00:00-02:00:5e:00:53:00, 02:00:5e:00:53:02-ff:ff:ff:ff:ff:ff\n",
+	 1, 0, 0},
+	{SET("phones", "ether_addr", ", \"elem\": [" M1 "]") ", ",
+	 ETHER("==", "\"@phones\"") ", " ACCEPT, "set phones macs { 02:00:5e:00:53:01 }\n", 1, 0,
+	 0},
+	{"", ETHER("==", "\"02:00:5e\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{"", ETHER("==", "5") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	// rewritten, of another packet of the connection, or not the source
+	{RULE("sub",
+	      "{\"mangle\": {\"key\": " PAYLOAD("ether", "saddr") ", \"value\": " M1 "}}") ", ",
+	 ETHER("==", M1) ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{RULE("pre", PORT("22") ", " ETHER("==", M1) ", {\"redirect\": {\"port\": 80}}") ", ", DROP,
+	 "\"pre 1\" pass proto tcp to any port 22\n", 1, 1, 0},
+	{RULE("in", MATCH("in", CT("state"), "\"established\"") ", " ACCEPT) ", ",
+	 ETHER("==", M1) ", " DROP, "\"in 2\" drop proto tcp, udp mac 02:00:5e:00:53:01\n", 0, 1,
+	 1},
+	{"", MATCH("==", PAYLOAD("ether", "daddr"), M1) ", " DROP, "!\"in 1\"", 0, 0, 1},
+};
+
 static const struct one_rule sets[] = {
 	{TIMED(", \"flags\": [\"timeout\"]"), SADDR("==") ", " DROP,
 	 "\"in 1\" drop from 192.0.2.1\n\"in 1 (2)\" drop from @s to 0.0.0.0/0\n", 1, 0, 0},
@@ -330,6 +361,8 @@ static void test_rules(void **state)
 		test_one(&rates[i], &options);
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
 		test_one(&sets[i], &options);
+	for (size_t i = 0; i < ARRAY_SIZE(macs); i++)
+		test_one(&macs[i], &options);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		test_one(&others[i], &options);
 }
