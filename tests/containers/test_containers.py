@@ -13,6 +13,7 @@ from labnet import running_lab, until
 from conftest import FOLDERS
 
 SOURCE = "100.64.0.1"
+SERVER = "203.0.113.10"
 MISSING = ("this container has no BPF file system of the host: start it with -v /sys/fs/bpf:/sys/fs/bpf "
            "-v /run/weir:/run/weir -v /var/lib/weir:/var/lib/weir")
 
@@ -100,13 +101,13 @@ def test_calls_of_containers(pair, weir, call):
     """A container of podman in the namespace of the instance, and one with a network of its own."""
     own = f"ns:/run/netns/{pair.near_netns}"
     weir("attach", "near0")
-    assert (call(own, pair.far4), call("none", pair.far4)) == ("Connection refused", "Network is unreachable")
-    weir("block", "--out-only", pair.far4)
-    assert (call(own, pair.far4), call("none", pair.far4)) == ("Operation not permitted", "Network is unreachable")
-    weir("block", "--out-only", pair.far4, "--all-namespaces", "--force")
-    assert (call(own, pair.far4), call("none", pair.far4)) == ("Operation not permitted", "Operation not permitted")
-    weir("unblock", "--out", pair.far4)
-    assert (call(own, pair.far4), call("none", pair.far4)) == ("Connection refused", "Network is unreachable")
+    assert (call(own, SERVER), call("none", SERVER)) == ("Connection refused", "Network is unreachable")
+    weir("block", "--out-only", SERVER)
+    assert (call(own, SERVER), call("none", SERVER)) == ("Operation not permitted", "Network is unreachable")
+    weir("block", "--out-only", SERVER, "--all-namespaces", "--force")
+    assert (call(own, SERVER), call("none", SERVER)) == ("Operation not permitted", "Operation not permitted")
+    weir("unblock", "--out", SERVER)
+    assert (call(own, SERVER), call("none", SERVER)) == ("Connection refused", "Network is unreachable")
 
 
 @pytest.mark.parametrize("userland", [False, True], ids=["rules", "proxy"])
