@@ -157,7 +157,7 @@ static void on_signal(evutil_socket_t number, short what, void *agent)
 {
 	struct agent *a = agent;
 
-	if (number == SIGHUP)
+	if (number == SIGHUP && !a->page) // to `weir page`: its terminal is closed
 		reload(a);
 	else
 		event_base_loopbreak(a->loop);
@@ -173,6 +173,13 @@ static int out_of_events(struct err *err)
 	return err_system(err, ENOMEM, "cannot register an event");
 }
 
+static bool is_ignored(int number)
+{
+	struct sigaction now;
+
+	return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
 static int listen_to_signals(struct agent *a, struct err *err)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
@@ -181,8 +188,11 @@ static int listen_to_signals(struct agent *a, struct err *err)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGCHLD, SIG_DFL); // inherited as ignored, it would hide the ends of processes
 	for (size_t n = 0; n < ARRAY_SIZE(numbers); n++) {
-		struct event *event = loop_signal(a->loop, numbers[n], on_signal, a);
+		struct event *event;
 
+		if (a->page && numbers[n] == SIGHUP && is_ignored(SIGHUP)) // nohup weir page
+			continue;
+		event = loop_signal(a->loop, numbers[n], on_signal, a);
 		if (!event || evsignal_add(event, NULL))
 			return out_of_events(err);
 		a->running->signals[n] = event;

@@ -185,11 +185,8 @@ static int end_of(const struct context *ctx, const struct page_command *p, struc
 
 static int serve(struct context *ctx, struct page_command *page, uint16_t port, struct err *err)
 {
-	struct agent a = {.instance = ctx->instance,
-			  .command = ctx->line,
-			  .netns = ctx->netns,
-			  .keeps_history = true,
-			  .page = page};
+	struct agent a = {
+		.instance = ctx->instance, .command = ctx->line, .netns = ctx->netns, .page = page};
 	int code = make_token(page->token, err);
 
 	if (code)
@@ -197,6 +194,7 @@ static int serve(struct context *ctx, struct page_command *page, uint16_t port, 
 	if ((code = open_port(ctx, port, &page->fd, &port, err)))
 		return code;
 	page->agent = find_agent(ctx->instance);
+	a.keeps_history = !page->agent; // the agent measures
 	tell(ctx, page, port);
 	if ((code = parts_run(&a, err)))
 		return code;

@@ -87,12 +87,12 @@ static void cell_pins(struct out *o, const uint32_t *pins)
 		out_set_u64(o, pin_keys[level], pins[level]);
 }
 
-// Adds to the reason of a failure, if this host drops the answers.
+// Adds to the reason of a failure, if this host drops all answers.
 static void add_dropper(struct shown_service *s, const struct lb_member *m, struct text *health)
 {
 	CLEANUP_TEXT struct text by = {0};
 
-	if (!s->resolved || !service_fails(&s->health, s->service, m))
+	if (!s->resolved || !service_is_silent(&s->health, s->service, m))
 		return;
 	service_why_add(&by, &s->why, s->resolved, m);
 	if (!by.len)

@@ -15,6 +15,7 @@
 #include "ctl/cmd/show.h"
 #include "ctl/control/pool.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/net/probe.h"
 #include "ctl/policy/intervals.h"
 #include "ctl/policy/names.h"
 #include "ctl/policy/words.h"
@@ -332,12 +333,13 @@ void service_add_health(struct text *t, const struct service_health *h, const st
 		text_addf(t, ", ramp %u/%u", lb_member_ramp(m), LB_RAMP);
 }
 
-bool service_fails(const struct service_health *h, const struct lb_service *s,
-		   const struct lb_member *m)
+bool service_is_silent(const struct service_health *h, const struct lb_service *s,
+		       const struct lb_member *m)
 {
 	const struct health_record *r = s->checked ? record_of(h, s, m) : NULL;
 
-	return r && r->health.state != BACKEND_UP && !r->health.cut;
+	return r && r->health.state != BACKEND_UP && !r->health.cut &&
+	       !strncmp(r->why, PROBE_NO_ANSWER, strlen(PROBE_NO_ANSWER));
 }
 
 void service_set_checks(struct out *o, const struct service_health *h, const struct lb_service *s,

@@ -54,9 +54,9 @@ void service_health_close(struct service_health *h);
 // without a check.
 void service_add_health(struct text *t, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m, bool kept);
-// Do its checks fail, and its link works?
-bool service_fails(const struct service_health *h, const struct lb_service *s,
-		   const struct lb_member *m);
+// Do its checks fail, its link works, and no answer to the last one has arrived?
+bool service_is_silent(const struct service_health *h, const struct lb_service *s,
+		       const struct lb_member *m);
 // JSON: the number of checks and of failed checks, since the agent started; the last check; how
 // long the state has been the same, and how often it changed. Without an agent or a check nothing.
 void service_set_checks(struct out *o, const struct service_health *h, const struct lb_service *s,

@@ -8,6 +8,7 @@
 #include "ctl/cmd/explain_show.h"
 #include "ctl/control/frame.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/datapath/device.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"
 
@@ -66,6 +67,33 @@ static bool find_route(const struct lb_member *m, struct lookup *ret)
 	return to.family && !lookup_route(&to, ret) && ret->kind == LOOKUP_UNICAST;
 }
 
+// Do packets that the interface receives meet rules and entries now?
+static bool is_filtered(const struct explain *e, const char *name)
+{
+	const struct instance *i = e->store ? e->store->instance : NULL;
+	uint32_t number = 0;
+
+	return i && !instance_find_iface(i, name, &number, NULL) && number < WEIR_IFACES &&
+	       number && reach_what(&e->reach, number) != REACH_NOTHING &&
+	       i->knobs->bypass_until[number] <= e->store->clock.jiffies;
+}
+
+// Whether connection tracking has an entry for the next check is not known: a rule is at fault only
+// if the answer is dropped with and without one. Entries do not ask for connections.
+static bool is_dropped(struct explain *e, const struct explain_question *q,
+		       struct explain_answer *ret)
+{
+	struct explain_question of_connection = *q;
+	struct explain_answer other;
+	struct err err = {0};
+
+	if (explain_ask(e, q, ret, &err) || !reason_drops(ret->result.reason))
+		return false;
+	of_connection.established = true;
+	return ret->overlay ||
+	       (!explain_ask(e, &of_connection, &other, &err) && reason_drops(other.result.reason));
+}
+
 static void add_dropper(struct text *t, const struct explain *e, const struct explain_answer *a,
 			uint32_t iface)
 {
@@ -91,12 +119,12 @@ void service_why_add(struct text *t, struct service_why *w, const struct resolve
 	struct err err = {0};
 
 	if (!find_route(m, &route) || !make_answer(s, m, &route, &packet) ||
-	    link_get_by_index(route.ifindex, &link, &err) || !is_open(w))
+	    link_get_by_index(route.ifindex, &link, &err) || !is_open(w) ||
+	    !is_filtered(&w->explain, link.name))
 		return;
 	if (explain_iface(&w->explain, link.name, &q.iface, &err) ||
-	    frame_build(&packet, frame, &q.length, &err) ||
-	    explain_ask(&w->explain, &q, &answer, &err))
+	    frame_build(&packet, frame, &q.length, &err))
 		return;
-	if (reason_drops(answer.result.reason))
+	if (is_dropped(&w->explain, &q, &answer))
 		add_dropper(t, &w->explain, &answer, q.iface);
 }

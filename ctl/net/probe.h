@@ -47,6 +47,9 @@ struct probe_spec {
 	const char *const *environment; // NAME=VALUE; NULL ends
 };
 
+// Begins the reason of a failure without an answer, or without a whole one.
+#define PROBE_NO_ANSWER "no answer within "
+
 struct probe_result {
 	bool good;
 	// not good because something is missing on this host: no result about the server

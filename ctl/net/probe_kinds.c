@@ -80,12 +80,12 @@ void probes_free(struct probes *all)
 	free(all);
 }
 
-// "no answer within 1 s".
+// "no answer within 1s".
 static void fail_time(struct probe *p)
 {
 	num_text time;
 
-	probe_fail(p, "no answer within %s", num_format_duration_ms(p->spec.timeout_ms, time));
+	probe_fail(p, PROBE_NO_ANSWER "%s", num_format_duration_ms(p->spec.timeout_ms, time));
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *ctx)

@@ -164,6 +164,29 @@ def test_with_an_agent_it_asks_the_agent(on):
     assert page.process.poll() is None
 
 
+def test_only_the_agent_measures(on):
+    """A page that asks the agent starts no weir top itself."""
+    on.run()
+    page = Page(on)
+    children = pathlib.Path("/proc", str(page.process.pid), "task", str(page.process.pid), "children")
+    assert len(page.live(3)) == 3
+    assert children.read_text(encoding="ascii") == ""
+
+
+def test_a_closed_terminal_ends_it(on):
+    page = Page(on)
+    page.process.send_signal(signal.SIGHUP)
+    assert page.process.wait(timeout=10) == 0
+
+
+def test_nohup(on):
+    process = start_words(on, ["nohup", *on.argv("page", "--for", "3s")])
+    until(lambda: "http://127.0.0.1" in process.stdout.readline(), what="its address")
+    process.send_signal(signal.SIGHUP)
+    output, _ = process.communicate(timeout=15)
+    assert process.returncode == 0 and "--for has expired" in output
+
+
 def test_an_answer_ends_with_the_agent(on):
     agent = on.run()
     page = Page(on)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """weir service: the last check of a backend, how often its state changed, and what on this host drops its answers."""
 
+import socket
+
 import pytest
 
-from labnet import until
+from labnet import socket_in, until
 
 POLICY = """interface near0
 service www {
@@ -62,14 +64,59 @@ def test_a_rule_that_drops_the_answers_is_named(weir, checked):
     until(lambda: "flood" in checked().get("dropped_by", ""), what="the rule")
 
 
-def test_a_failure_for_another_reason(weir, tmp_path):
+def start(weir, tmp_path, text):
+    """The agent with this policy; returns the backend as weir service has it."""
     path = tmp_path / "near.weir"
-    path.write_text(POLICY.replace("port 80\n", "port 81\n"))
+    path.write_text(text)
     weir("apply", path)
     weir.run(path)
+    return lambda: weir.json("service")["services"][0]["backends"][0]
 
-    def backend():
-        return weir.json("service")["services"][0]["backends"][0]
 
+@pytest.mark.parametrize("rule", ["drop flags syn,ack", f"drop from {BACKEND} flags syn,ack", "default drop\npass flags rst/rst"])
+def test_a_failure_with_an_answer(weir, tmp_path, rule):
+    """A refused connection is an answer, also if this host would drop another one."""
+    backend = start(weir, tmp_path, POLICY.replace("port 80\n", "port 81\n") + rule + "\n")
     until(lambda: "connection refused" in backend()["health"], what="a refused connection")
     assert "dropped_by" not in backend()
+
+
+@pytest.fixture(name="silent")
+def silent_server(pair):
+    """A port that accepts connections and is silent then."""
+    with socket_in(pair.far_netns, socket.AF_INET, socket.SOCK_STREAM) as server:
+        server.bind((BACKEND, 0))
+        server.listen(64)
+        yield POLICY.replace("check tcp", f'check http "/" port {server.getsockname()[1]}')
+
+
+@pytest.fixture(name="tracking")
+def nft_tracking(pair):
+    """The kernel of the near side tracks connections."""
+    chain = "type filter hook input priority 0; ct state new counter;"
+    pair.near(["nft", "-f", "-"], input=f"table inet lab {{ chain in {{ {chain} }}\n}}\n")
+    yield
+    pair.near(["nft", "delete", "table", "inet", "lab"])
+
+
+def test_a_silent_server_and_established(weir, tmp_path, silent, tracking):  # pylint: disable=unused-argument
+    """Its answers belong to connections, and pass."""
+    backend = start(weir, tmp_path, silent + "default drop\npass established\n")
+    until(lambda: "no answer within" in backend()["health"], what="a silent server")
+    assert "dropped_by" not in backend()
+
+
+def test_a_silent_server_and_the_default(weir, tmp_path, silent):
+    backend = start(weir, tmp_path, silent + "default drop\n")
+    until(lambda: "default drop" in backend().get("dropped_by", ""), what="the default")
+
+
+def test_a_bypass(weir, tmp_path, silent):
+    """An entry drops nothing then."""
+    backend = start(weir, tmp_path, silent)
+    weir("block", BACKEND, "--force")
+    until(lambda: BACKEND in backend().get("dropped_by", ""), what="the entry")
+    weir("bypass", "--for", "5m")
+    assert "dropped_by" not in backend() and "no answer within" in backend()["health"]
+    weir("bypass", "--off")
+    assert BACKEND in backend()["dropped_by"]
