@@ -421,4 +421,4 @@ deb:
 clean:
 	rm -rf $(O)
 
--include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -path $(O)/image -prune -o -type f -name '*.d' -print 2>/dev/null)

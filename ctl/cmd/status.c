@@ -26,6 +26,7 @@
 #include "ctl/control/rates.h"
 #include "ctl/control/revisions.h"
 #include "ctl/control/state.h"
+#include "ctl/control/tracking.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"
@@ -426,7 +427,7 @@ static void alarm_record(struct status *s)
 
 static void alarm_tracking(struct status *s)
 {
-	if (s->about->tracking && !conntrack_active())
+	if (tracking_fails_now(s->about->tracking))
 		alarm_add(s, POLICY, NULL,
 			  "connection tracking is off: 'established' matches no packet, and 'not "
 			  "established' every packet of TCP and UDP (%s)",

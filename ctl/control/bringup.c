@@ -20,6 +20,7 @@
 #include "ctl/control/fitness.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/recover.h"
+#include "ctl/control/tracking.h"
 #include "ctl/control/unchanged.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
@@ -31,7 +32,6 @@
 #include "ctl/datapath/outgoing.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/reach.h"
-#include "ctl/net/conntrack.h"
 #include "ctl/net/link.h"
 
 void restore_free(struct restore *r)
@@ -231,7 +231,7 @@ static void warn_tracking(const struct candidate *c)
 {
 	const struct image_rule *rule = candidate_tracks(c);
 
-	if (rule && !conntrack_active())
+	if (rule && tracking_fails_now(tracking_of(c->resolved)))
 		log_warning("rule \"%s\" (%s) needs connection tracking, which is off in this "
 			    "network namespace",
 			    rule->identity, rule->place);

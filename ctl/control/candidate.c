@@ -14,6 +14,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/control/frame.h"
+#include "ctl/control/tracking.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/test_program.h"
@@ -220,21 +221,24 @@ bool candidate_brings(const struct candidate *c, size_t rule, bool quick)
 
 int candidate_check_tracking(const struct candidate *c, bool quick, struct err *err)
 {
+	const struct resolved *all = c->resolved;
 	const struct image_rule *rule;
 	size_t r = 0;
 
-	while (r < c->image->n_rules &&
-	       !(c->image->rules[r].flags & RULE_TRACKING && candidate_brings(c, r, quick)))
+	if (!tracking_fails_now(tracking_of(all)))
+		return 0;
+	while (r < all->n_rules &&
+	       !(candidate_brings(c, r, quick) && tracking_fails_now(tracking_of_rule(all, r))))
 		r++;
-	if (r == c->image->n_rules || conntrack_active())
+	if (r == all->n_rules)
 		return 0;
 	rule = &c->image->about[r];
 	err_refused(
 		err,
 		"rule \"%s\" (%s) needs connection tracking, which is off in this network namespace: %s",
 		rule->identity, rule->place,
-		c->image->rules[r].flags & RULE_UNTRACKED ? "no packet would be established"
-							  : "the rule would never match");
+		all->rules[r].established.negated ? "no packet would be established"
+						  : "the rule would never match");
 	err_hint(err, "%s", CONNTRACK_START);
 	return -ENOTCONN;
 }
@@ -242,7 +246,8 @@ int candidate_check_tracking(const struct candidate *c, bool quick, struct err *
 void candidate_about(const struct candidate *c, struct generation_about *ret)
 {
 	*ret = (struct generation_about){.short_refused = c->cost.refused[0] != '\0',
-					 .quick = c->quick.version};
+					 .quick = c->quick.version,
+					 .tracking = tracking_of(c->resolved)};
 	for (size_t i = 0; i < c->resolved->n_interfaces && i < WEIR_IFACES; i++) {
 		const struct resolved_interface *from = &c->resolved->interfaces[i];
 
@@ -250,8 +255,6 @@ void candidate_about(const struct candidate *c, struct generation_about *ret)
 		ret->modes[i] = from->mode;
 		snprintf(ret->ifaces[ret->n_ifaces++], sizeof(ret->ifaces[0]), "%s", from->name);
 	}
-	for (size_t r = 0; r < c->resolved->n_rules; r++)
-		ret->tracking |= c->resolved->rules[r].established.given;
 	for (size_t n = 0; n < c->resolved->n_dynamics && n < POLICY_SETS_MAX; n++) {
 		const struct resolved_dynamic *from = &c->resolved->dynamics[n];
 		struct generation_about_set *to = &ret->sets[ret->n_sets++];

@@ -15,9 +15,9 @@
 #include "ctl/control/apply.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/recover.h"
+#include "ctl/control/tracking.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
-#include "ctl/net/conntrack.h"
 
 bool quick_is_other_command(int code)
 {
@@ -71,10 +71,10 @@ int quick_judge_rules(const struct candidate *c, const struct apply_options *o,
 void quick_note_tracking(const struct candidate *c, struct apply_result *ret)
 {
 	for (size_t n = 0; n < c->resolved->n_quick; n++) {
-		const struct resolved_word *word =
-			&c->resolved->rules[c->resolved->n_always + n].established;
+		size_t number = c->resolved->n_always + n;
+		const struct resolved_word *word = &c->resolved->rules[number].established;
 
-		if (word->given && !conntrack_active())
+		if (tracking_fails_now(tracking_of_rule(c->resolved, number)))
 			vec_push(&ret->warnings,
 				 mem_printf(
 					 "%s with '%sestablished' %s: connection tracking is off",

@@ -32,7 +32,7 @@ struct generation_about {
 	uint64_t optional;          // bit: index of one that may match no device, a pattern too
 	uint8_t modes[WEIR_IFACES]; // enum attach_mode of each
 	uint32_t n_sets;
-	uint32_t tracking; // 1: a rule asks connection tracking
+	uint32_t tracking; // what its rules need of connection tracking (ctl/control/tracking.h)
 	struct generation_about_set sets[POLICY_SETS_MAX];
 };
 

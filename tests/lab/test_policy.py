@@ -556,6 +556,18 @@ def test_status_warns_while_tracking_is_off(weir, apply, pair, tracking):  # pyl
     assert not weir.json("status")["alerts"]
 
 
+def test_each_family_is_tracked_by_itself(apply, pair):
+    """`not established` would match all of IPv6; `established` matches in the other family."""
+    pair.near(["nft", "-f", "-"], input="table ip lab { chain in { type filter hook input priority 0; ct state new counter; }\n}\n")
+    try:
+        assert "needs connection tracking" in apply.fails(3, "default pass\ndrop proto tcp to any port 23 not established")
+        apply("default pass\ndrop proto tcp from 0.0.0.0/0 to any port 23 not established")
+        apply("default pass\npass established")
+        assert "needs connection tracking" in apply.fails(3, "default pass\npass from ::/0 established")
+    finally:
+        pair.near(["nft", "delete", "table", "ip", "lab"])
+
+
 def test_established_refuses_while_tracking_is_idle(apply):
     for word in "established", "not established":
         text = apply.fails(3, f"default drop\npass {word}")
