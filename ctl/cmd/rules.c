@@ -9,7 +9,9 @@
 #include "ctl/base/num.h"
 #include "ctl/base/time.h"
 #include "ctl/control/active.h"
+#include "ctl/control/tracking.h"
 #include "ctl/datapath/identities.h"
+#include "ctl/net/conntrack.h"
 #include "ctl/policy/words.h"
 
 static int show_rule(struct context *ctx, const struct instance *i, const struct image_rule *about,
@@ -91,13 +93,23 @@ static void alarm_overdue(const struct quick_rule *rule, uint64_t now_s, alarm_a
 	    (unsigned long long)rule->id);
 }
 
-void rules_quick_alarms(const char *instance, const struct generation_about *about, bool trial,
-			alarm_adder *add, void *ctx)
+static void alarm_tracking(const struct generation_about *about, alarm_adder *add, void *ctx)
+{
+	if (tracking_fails_now(about->tracking))
+		add(ctx, "policy", NULL,
+		    "connection tracking is off: 'established' matches no packet, and 'not "
+		    "established' every packet of TCP and UDP (%s)",
+		    CONNTRACK_START);
+}
+
+void rules_alarms(const char *instance, const struct generation_about *about, bool trial,
+		  alarm_adder *add, void *ctx)
 {
 	CLEANUP_QUICK struct quick_rules q = {0};
 	uint64_t now_s = time_s(CLOCK_REALTIME);
 	struct err why = {0};
 
+	alarm_tracking(about, add, ctx);
 	if (!about->quick && !quick_read(instance, &q, NULL) && q.n) {
 		add(ctx, QUICK, NULL,
 		    "%zu quick %s saved but not active (" MEND("weir rule list") ")", q.n,

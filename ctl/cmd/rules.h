@@ -15,9 +15,10 @@ int rule_add(struct context *ctx, const struct args *args, const char *text, str
 int rule_delete(struct context *ctx, const struct args *args, const char *text, struct err *err);
 // Sets "quick_rules" and prints a line about the quick rules in front of a generation.
 void rules_quick_show(struct out *o, const char *instance, const struct generation_about *about);
-// Their alarms: rules that should have ended, and a file that does not have the active rules.
-void rules_quick_alarms(const char *instance, const struct generation_about *about, bool trial,
-			alarm_adder *add, void *ctx);
+// Adds the alarms of rules: quick rules that should have ended, a file without the active ones, and
+// rules that need connection tracking while it is off.
+void rules_alarms(const char *instance, const struct generation_about *about, bool trial,
+		  alarm_adder *add, void *ctx);
 // Prints the table "rules": location, rule, packets, bytes. Without an active policy it prints
 // nothing.
 int rules_show(struct context *ctx, const struct instance *i, struct err *err);

@@ -26,7 +26,6 @@
 #include "ctl/control/rates.h"
 #include "ctl/control/revisions.h"
 #include "ctl/control/state.h"
-#include "ctl/control/tracking.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"
@@ -38,7 +37,6 @@
 #include "ctl/datapath/reach.h"
 #include "ctl/datapath/sets.h"
 #include "ctl/datapath/sharing.h"
-#include "ctl/net/conntrack.h"
 #include "ctl/net/link.h"
 
 #define SAMPLE_MS 250
@@ -425,15 +423,6 @@ static void alarm_record(struct status *s)
 			  id, why.text, s->about->path);
 }
 
-static void alarm_tracking(struct status *s)
-{
-	if (tracking_fails_now(s->about->tracking))
-		alarm_add(s, POLICY, NULL,
-			  "connection tracking is off: 'established' matches no packet, and 'not "
-			  "established' every packet of TCP and UDP (%s)",
-			  CONNTRACK_START);
-}
-
 static void alarm_agent(struct status *s)
 {
 	CLEANUP_AGENT_PROBLEMS struct agent_problems problems = {0};
@@ -480,8 +469,7 @@ static void show_alarms(struct status *s)
 	if (!instance_has_ifaces(s->instance))
 		alarm_add(s, "instance", NULL, "no interface is attached (weir attach IFACE)");
 	alarm_record(s);
-	alarm_tracking(s);
-	rules_quick_alarms(s->ctx->instance, s->about, s->trial, alarm_add, s);
+	rules_alarms(s->ctx->instance, s->about, s->trial, alarm_add, s);
 	alarm_state(s);
 	alarm_outgoing(s);
 	status_names_alarms(s->ctx, s->about->revision, alarm_add, s);

@@ -7,8 +7,8 @@
 
 #include "ctl/policy/resolved.h"
 
-// What a rule, or a whole policy, needs: bits CONNTRACK_4 and CONNTRACK_6 of the families of its
-// rules with `not established`, and, shifted by TRACKING_PLAIN, of those with `established`.
+// The needs of a rule, or of a whole policy: CONNTRACK_4 and CONNTRACK_6, the families of its rules
+// with `not established`, and, shifted by TRACKING_PLAIN, those of its rules with `established`.
 #define TRACKING_PLAIN 2
 uint32_t tracking_of_rule(const struct resolved *r, size_t number);
 uint32_t tracking_of(const struct resolved *r);

@@ -28,7 +28,7 @@ static bool read_count(uint64_t *ret)
 	return read_number(FOLDER "count", ret);
 }
 
-// New connections are refused, or end others. What is in the table was tracked.
+// New connections are refused, or end others; those in the table were tracked.
 static bool is_nearly_full(uint64_t count)
 {
 	uint64_t max;
