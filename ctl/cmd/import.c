@@ -8,6 +8,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/time.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/import_host.h"
 #include "ctl/cmd/import_run.h"
@@ -243,8 +244,8 @@ static int report(struct context *ctx, const struct args *args, const struct imp
 			err, "%zu %s something that Weir lacks", inexact,
 			num_plural(inexact, "virtual server has", "virtual servers have"));
 	if (args_has(args, "strict") && inexact)
-		return err_refused(err, "%zu %s a condition that Weir lacks", inexact,
-				   inexact == 1 ? "rule has" : "rules have");
+		return err_refused(err, "%zu %s a condition or set elements that Weir lacks",
+				   inexact, inexact == 1 ? "rule has" : "rules have");
 	out_set_string(ctx->out, "policy", text_get(&job->policy));
 	out_text(ctx->out, job->policy.at, job->policy.len);
 	return 0;
@@ -293,6 +294,7 @@ static int read_options(const struct args *args, size_t form, struct import_job 
 		return err_input(err, "'%.60s' is not the number of a column", column);
 	job->options.forward = args_has(args, "forward");
 	job->options.source = args->words.at[1];
+	job->options.now_s = job->list.now_s = time_s(CLOCK_REALTIME);
 	return read_interfaces(args, job, err);
 }
 
@@ -331,7 +333,8 @@ static const struct args_option options[] = {
 	 .help = "interface of the policy; without it, interfaces are not tested",
 	 .repeated = true},
 	{.name = "forward", .help = "translate the chains of the hook forward, not of input"},
-	{.name = "strict", .help = "exit status 3 if a rule has a condition that Weir lacks"},
+	{.name = "strict",
+	 .help = "exit status 3 if a rule has a condition or set elements that Weir lacks"},
 	{.name = "ipv4", .help = "the rules of iptables are for IPv4, where the text does not say"},
 	{.name = "ipv6", .help = "the rules of iptables are for IPv6"},
 	{.name = "set", .arg = "NAME", .help = "print this set of nft or ipset as a list file"},

@@ -39,7 +39,7 @@ void addrlist_note_expiring(struct addrlist *l, const char *set, const char *ent
 			    uint64_t seconds)
 {
 	l->counts.expiring++;
-	expiring_note(set, entry, seconds, &l->notes);
+	expiring_note(set, entry, l->now_s, seconds, &l->notes);
 }
 
 static int compare(const void *a, const void *b)

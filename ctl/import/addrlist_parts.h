@@ -11,6 +11,7 @@ struct addrlist_options {
 	const char *source; // for the head of the list
 	const char *set;    // the name, where there are several sets; NULL: there is one
 	unsigned column;    // the number from 1; 0: the one with an address
+	uint64_t now_s;     // the time, for entries that expire
 };
 
 struct addrlist_counts {
@@ -21,6 +22,7 @@ struct addrlist_counts {
 };
 
 struct addrlist {
+	uint64_t now_s; // of the options
 	VEC(struct prefix) at;
 	struct text notes; // comments for the head, a line each
 	struct addrlist_counts counts;

@@ -129,7 +129,7 @@ static int read_lines(struct ipset_reader *r, const char *text, size_t len, stru
 int import_ipset(const char *text, size_t len, const struct addrlist_options *options,
 		 struct text *ret, struct addrlist_counts *counts, struct err *err)
 {
-	struct ipset_reader r = {.options = options};
+	struct ipset_reader r = {.options = options, .list.now_s = options->now_s};
 	int code = read_lines(&r, text, len, err);
 
 	code = code ? code : addrlist_print(&r.list, options, ret, counts, err);
@@ -158,7 +158,7 @@ static void note_elements(struct addrlist *l, const struct json *set, const char
 {
 	struct expiring_counts n = {0};
 
-	expiring_notes(set, name, SIZE_MAX, &l->notes, &n);
+	expiring_notes(set, name, l->now_s, SIZE_MAX, &l->notes, &n);
 	l->counts.expiring += n.noted;
 	l->counts.skipped += n.skipped;
 }
@@ -196,7 +196,7 @@ int import_set(const char *json, size_t len, const struct addrlist_options *opti
 	       struct text *ret, struct addrlist_counts *counts, struct err *err)
 {
 	CLEANUP_RULESET struct ruleset ruleset = {0};
-	CLEANUP_ADDRLIST struct addrlist l = {0};
+	CLEANUP_ADDRLIST struct addrlist l = {.now_s = options->now_s};
 	struct arena arena = {0};
 	const struct json *set;
 	int code = ruleset_read(json, len, &ruleset, err);

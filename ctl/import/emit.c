@@ -225,6 +225,17 @@ static bool may_have_returned(struct translation *w, const struct match *m)
 	return false;
 }
 
+// A dynamic set is empty at first, and has no prefixes.
+static uint8_t drop_outcome(const struct match *m)
+{
+	uint8_t outcome = m->untracked ? OUTCOME_WIDER : OUTCOME_EXACT;
+
+	for (int i = 0; i < 2; i++)
+		if (m->in[i])
+			outcome |= value_is_interval(m->in[i]) ? OUTCOME_LEFT : OUTCOME_LACKING;
+	return outcome;
+}
+
 uint8_t emit_drop(struct translation *w, enum step_action action, struct match m, const char *name,
 		  bool log)
 {
@@ -244,7 +255,7 @@ uint8_t emit_drop(struct translation *w, enum step_action action, struct match m
 	part = m.parts || m.never || !match_covers(&m, &whole);
 	if (!left && !m.never)
 		add_step(w, action, &m, name, log);
-	return left || part ? OUTCOME_LEFT : m.untracked ? OUTCOME_WIDER : OUTCOME_EXACT;
+	return left || part ? OUTCOME_LEFT : drop_outcome(&m);
 }
 
 uint8_t emit_pass(struct translation *w, struct match m, const char *name, bool log)

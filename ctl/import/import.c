@@ -29,6 +29,28 @@ static void print_warnings(const struct import_options *options, struct text *re
 		      "# Packets for these meet the rules here, but not in nft.\n");
 }
 
+// Does a packet that connection tracking does not know meet a drop?
+static bool needs_tracking(const struct import_rules *rules, enum step_action last)
+{
+	bool asks = false, drops = last == STEP_DROP;
+
+	vec_each (rules, s) {
+		asks |= s->match.established || s->match.untracked;
+		drops |= s->action == STEP_DROP || s->action == STEP_REJECT;
+	}
+	return asks && drops;
+}
+
+static void print_tracking(const struct import_rules *rules, enum step_action last,
+			   struct text *ret)
+{
+	if (needs_tracking(rules, last))
+		text_add(ret, "# Without it (systemctl stop nftables, the boot before it) the "
+			      "kernel may track no\n"
+			      "# connections: then packets of established connections are "
+			      "dropped too.\n");
+}
+
 static int print_policy(const struct ruleset *ruleset, const struct import_options *options,
 			struct arena *arena, struct import_rules *rules, struct text *ret,
 			struct import_counts *counts, struct err *err)
@@ -41,6 +63,7 @@ static int print_policy(const struct ruleset *ruleset, const struct import_optio
 		return code;
 	last = steps_finish(rules, arena);
 	print_head(options, &seen, ret);
+	print_tracking(rules, last, ret);
 	print_warnings(options, ret);
 	policy_print(rules, options, last, ret);
 	expects_print(rules, options, last, ret);

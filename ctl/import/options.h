@@ -40,6 +40,7 @@ struct import_options {
 	const struct import_mark *marks; // IMPORT_MARK + index
 	size_t n_marks;
 	struct import_facts facts;
+	uint64_t now_s; // the time, for elements that expire
 };
 
 #define IMPORT_MARK 0x77650000u
@@ -48,5 +49,5 @@ struct import_counts {
 	size_t translated; // rules that decide as the original does
 	size_t widened;    // rules that pass more than the original
 	size_t omitted;    // rules that are left to nft
-	size_t lacking;    // those in `widened` without a condition that Weir lacks
+	size_t lacking;    // those in `widened` without a condition or set elements that Weir lacks
 };

@@ -371,7 +371,7 @@ void policy_print(const struct import_rules *steps, const struct import_options 
 	text_add(ret, "malformed pass # the kernel has its own checks\n");
 	if (drops)
 		text_add(ret, "fragments pass # the kernel puts them together first\n");
-	policy_sets_print(&p.sets, ret);
+	policy_sets_print(&p.sets, options->now_s, ret);
 	print_scope(options, last, ret);
 	text_add(ret, text_get(&p.rules));
 	text_free(&p.rules);

@@ -8,6 +8,7 @@
 #include "common/limits-policy.h"
 #include "ctl/base/addr.h"
 #include "ctl/base/mac.h"
+#include "ctl/base/mem.h"
 #include "ctl/import/expiring.h"
 #include "ctl/policy/keywords.h"
 
@@ -118,14 +119,17 @@ const char *policy_set_of(struct policy_sets *sets, enum policy_set_kind kind,
 	return add_set(sets, &fresh, v->set);
 }
 
+// Not the name of a set that the active policy fills in another way: the kernel keeps its entries.
 const char *policy_set_dynamic(struct policy_sets *sets, const struct json *set)
 {
 	struct policy_set fresh = {.kind = SET_DYNAMIC, .dynamic = set};
+	CLEANUP_FREE char *from = NULL;
 
 	vec_each (&sets->at, s)
 		if (s->dynamic == set)
 			return s->name;
-	return add_set(sets, &fresh, json_get_string(set, "name"));
+	from = mem_printf("nft-%s", json_get_string(set, "name"));
+	return add_set(sets, &fresh, from);
 }
 
 // ---- statements ---------------------------------------------------------------------------------
@@ -156,18 +160,25 @@ static void print_listed(const struct policy_set *s, struct text *ret)
 	text_add(ret, " }\n");
 }
 
-static void print_dynamic(const struct policy_set *s, struct text *ret)
+static void print_dynamic(const struct policy_set *s, uint64_t now_s, struct text *ret)
 {
 	uint64_t size = json_get_u64(s->dynamic, "size");
 	uint64_t timeout = json_get_u64(s->dynamic, "timeout");
 	struct expiring_counts n = {0};
 	CLEANUP_TEXT struct text notes = {0};
 
-	expiring_notes(s->dynamic, s->name, EXPIRING, &notes, &n);
+	expiring_notes(s->dynamic, s->name, now_s, EXPIRING, &notes, &n);
+	text_addf(ret,
+		  "# '@%s' is empty, unless the active policy has it: then it keeps its entries. "
+		  "Commands have\n"
+		  "# to add elements to this set and to the set of nft, and to remove them from "
+		  "both.\n",
+		  s->name);
 	if (n.noted || n.skipped || n.left)
 		text_addf(ret,
-			  "# elements of '%s' that expire, with their times at the import:\n%s",
-			  s->name, text_get(&notes));
+			  "# its elements that expire (times: if the ruleset was listed at the "
+			  "import):\n%s",
+			  text_get(&notes));
 	if (n.skipped)
 		text_addf(ret, "# left to nft: %zu that are no addresses\n", n.skipped);
 	if (n.left)
@@ -177,14 +188,14 @@ static void print_dynamic(const struct policy_set *s, struct text *ret)
 		text_addf(ret, " max %ju", (uintmax_t)size);
 	if (timeout && timeout <= POLICY_TIME_MS / 1000)
 		text_addf(ret, " expire %jus", (uintmax_t)timeout);
-	text_add(ret, " # filled by weir block --set, not by nft\n");
+	text_addc(ret, '\n');
 }
 
-void policy_sets_print(const struct policy_sets *sets, struct text *ret)
+void policy_sets_print(const struct policy_sets *sets, uint64_t now_s, struct text *ret)
 {
 	vec_each (&sets->at, s) {
 		if (s->kind == SET_DYNAMIC)
-			print_dynamic(s, ret);
+			print_dynamic(s, now_s, ret);
 		else
 			print_listed(s, ret);
 	}

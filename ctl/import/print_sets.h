@@ -33,7 +33,8 @@ const char *policy_set_of(struct policy_sets *sets, enum policy_set_kind kind,
 			  const struct values *v, uint8_t family);
 // The same for a dynamic set.
 const char *policy_set_dynamic(struct policy_sets *sets, const struct json *set);
-void policy_sets_print(const struct policy_sets *sets, struct text *ret);
+// now_s: for elements that expire.
+void policy_sets_print(const struct policy_sets *sets, uint64_t now_s, struct text *ret);
 // An address, a prefix or a range.
 void interval_print(const struct interval *v, uint8_t family, struct text *ret);
 // MAC addresses, and ranges.

@@ -30,7 +30,7 @@ struct translation {
 // A rule can be reached in several ways.
 #define OUTCOME_EXACT   1
 #define OUTCOME_WIDER   2
-#define OUTCOME_LACKING 4 // wider, because a condition was left out
+#define OUTCOME_LACKING 4 // wider, because a condition was left out or a dynamic set is empty
 #define OUTCOME_LEFT    8 // dropped by nft only
 
 // A rule on the way.

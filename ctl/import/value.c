@@ -105,24 +105,29 @@ static int read_interval(const struct json *j, enum import_kind kind, uint8_t fa
 	return code;
 }
 
-static bool is_changing_flag(const struct json *flag)
-{
-	const char *word = json_kind(flag) == JSON_IS_STRING ? json_text(flag) : "";
-
-	return !strcmp(word, "dynamic") || !strcmp(word, "timeout");
-}
-
-// Newer versions of nft print a single flag without an array, older ones no flag "dynamic".
-bool value_changes(const struct ruleset *r, const struct json *set)
+// Newer versions of nft print a single flag without an array.
+static bool has_flag(const struct json *set, const char *word)
 {
 	const struct json *flags = json_get(set, "flags");
 
-	if (json_get(set, "timeout") || is_changing_flag(flags) || ruleset_fillers(r, set))
+	if (json_kind(flags) == JSON_IS_STRING && !strcmp(json_text(flags), word))
 		return true;
 	for (size_t i = 0; i < json_length(flags); i++)
-		if (is_changing_flag(json_at(flags, i)))
+		if (text_same(json_text(json_at(flags, i)), word))
 			return true;
 	return false;
+}
+
+// Older versions of nft print no flag "dynamic".
+bool value_changes(const struct ruleset *r, const struct json *set)
+{
+	return json_get(set, "timeout") || has_flag(set, "dynamic") || has_flag(set, "timeout") ||
+	       ruleset_fillers(r, set);
+}
+
+bool value_is_interval(const struct json *set)
+{
+	return has_flag(set, "interval");
 }
 
 bool value_expires(const struct json *element)
@@ -207,13 +212,10 @@ static int read_set(const struct value_place *place, const struct json *list, en
 
 static bool may_expire(const struct json *set)
 {
-	const struct json *flags = json_get(set, "flags"), *list = json_get(set, "elem");
+	const struct json *list = json_get(set, "elem");
 
-	if (json_get(set, "timeout") || text_same(json_text(flags), "timeout"))
+	if (json_get(set, "timeout") || has_flag(set, "timeout"))
 		return true;
-	for (size_t i = 0; i < json_length(flags); i++)
-		if (text_same(json_text(json_at(flags, i)), "timeout"))
-			return true;
 	for (size_t i = 0; i < json_length(list); i++)
 		if (value_expires(json_at(list, i)))
 			return true;

@@ -39,5 +39,7 @@ bool value_changes(const struct ruleset *r, const struct json *set);
 const struct json *value_dynamic(const struct value_place *place, const struct json *j,
 				 uint8_t families);
 void value_cache_free(struct value_cache *c);
+// May a dynamic set lack elements of this set, because they may be prefixes or ranges?
+bool value_is_interval(const struct json *set);
 // Does the element of a set have a timeout?
 bool value_expires(const struct json *element);

@@ -285,6 +285,12 @@ def send_to_both(hosts, seed, text):
     return families
 
 
+def fill_sets(weir, policy):
+    """Runs the commands in comments, with the words that a shell makes of them."""
+    for command in re.findall(r"^# weir (block --set .+)", policy.read_text(), re.M):
+        weir(*run(["sh", "-c", f"echo {command}"]).stdout.split(), "--force")
+
+
 def compare(name, ruleset, options, tmp_path):
     """(packets, accepted by the original, passed by Weir), as numbers of packets."""
     text = ruleset.read_text()
@@ -295,8 +301,7 @@ def compare(name, ruleset, options, tmp_path):
         policy.write_text(weir("import", form, ruleset, *options).stdout)
         try:
             weir("apply", policy, *([] if "-i" in options else ["-i", "near0"]))
-            for command in re.findall(r"^# weir (block --set .+)", policy.read_text(), re.M):
-                weir(*command.split(), "--force")
+            fill_sets(weir, policy)
             hosts[0].record(ACCEPTED)
             hosts[1].record(PASSED)
             families = send_to_both(hosts, 1, text)
@@ -335,6 +340,36 @@ def test_random_rulesets(seed, tmp_path):
         compare(f"random {FIRST + seed}", ruleset, options, tmp_path)
     except AssertionError as failure:
         raise AssertionError(f"seed {FIRST + seed}\n{ruleset.read_text()}\n{failure}") from None
+
+
+TIMED = """table inet t {
+    set s { type ipv4_addr; flags timeout; elements = { 203.0.113.70 timeout 1h } }
+    chain in { type filter hook input priority 0; ip saddr @s drop; }
+}
+"""
+
+
+def test_dynamic_set_has_only_the_elements_of_the_ruleset(tmp_path):
+    """Not the entries of a set of the same name, which the active policy fills."""
+    ruleset, policy = tmp_path / "timed.nft", tmp_path / "policy.weir"
+    ruleset.write_text(TIMED)
+    with two_hosts(ruleset) as hosts:
+        weir = Weir(hosts[1])
+        try:
+            policy.write_text("set s dynamic\ndrop from @s\n")
+            weir("apply", policy, "-i", "near0")
+            weir("block", "--set", "s", "203.0.113.9", "--force")
+            strict = weir("import", "nft", ruleset, "--strict", check=False)
+            assert strict.returncode == 3 and "1 rule has a condition or set elements that Weir lacks" in strict.stderr
+            policy.write_text(weir("import", "nft", ruleset).stdout)
+            weir("apply", policy, "-i", "near0")
+            packet, = weir.json("explain", *"tcp from 203.0.113.9 to 10.77.0.1 port 22".split())["packets"]
+            assert packet["verdict"] == "pass"
+            fill_sets(weir, policy)
+            entry, = weir.json("list", "--set", "nft-s")["addresses"]
+            assert entry["address"] == "203.0.113.70" and 3500 < entry["left_s"] <= 3600
+        finally:
+            weir.remove()
 
 
 def refused(words, text, weir=BUILD / "weir"):

@@ -19,8 +19,10 @@ struct case_ {
 static void test_all(reader read, const struct case_ *cases, size_t n, bool refused)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct addrlist_options options = {
-			.source = "x\ny", .set = cases[i].set, .column = cases[i].column};
+		const struct addrlist_options options = {.source = "x\ny",
+							 .now_s = 1767225600,
+							 .set = cases[i].set,
+							 .column = cases[i].column};
 		CLEANUP_TEXT struct text got = {0};
 		struct addrlist_counts counts = {0};
 		struct err err = {0};
@@ -82,11 +84,15 @@ static const struct case_ ipset[] = {
 	{CREATE "add ban 192.0.2.7 comment timeout\nadd ban 192.0.2.8 comment nomatch\n",
 	 "192.0.2.7\n192.0.2.8\n", 2, 0, 0, 0, 0, NULL},
 	{CREATE "add ban 192.0.2.7 comment timeout timeout 12\nadd ban 192.0.2.8\n",
-	 HINT "# weir block --set ban 192.0.2.7 --for 12s\n192.0.2.8\n", 1, 0, 0, 1, 0, NULL},
+	 HINT
+	 "# weir block --set ban 192.0.2.7 --for $((1767225612-$(date +%s)))s # until 2026-01-01 00:00:12 UTC\n192.0.2.8\n",
+	 1, 0, 0, 1, 0, NULL},
 	{CREATE "create other hash:ip,port\nadd ban 192.0.2.7\nadd other 192.0.2.8,tcp:1\n",
 	 "192.0.2.7\n", 1, 0, 0, 0, 0, "ban"},
 	{"create t hash:ip timeout 300\nadd t 192.0.2.7 timeout 12\nadd t 192.0.2.8 timeout 0\n",
-	 HINT "# weir block --set t 192.0.2.7 --for 12s\n192.0.2.8\n", 1, 0, 0, 1, 0, NULL},
+	 HINT
+	 "# weir block --set t 192.0.2.7 --for $((1767225612-$(date +%s)))s # until 2026-01-01 00:00:12 UTC\n192.0.2.8\n",
+	 1, 0, 0, 1, 0, NULL},
 };
 
 static const struct case_ bad_ipset[] = {
@@ -118,9 +124,13 @@ static const struct case_ nft[] = {
 	{SET("ipv4_addr",
 	     ", \"flags\": \"timeout\", \"elem\": [\"192.0.2.1\", {\"elem\": {\"val\": "
 	     "\"192.0.2.9\", \"timeout\": 60, \"expires\": 9}}]"),
-	 HINT "# weir block --set s 192.0.2.9 --for 9s\n192.0.2.1\n", 1, 0, 0, 1, 0, "s"},
+	 HINT
+	 "# weir block --set s 192.0.2.9 --for $((1767225609-$(date +%s)))s # until 2026-01-01 00:00:09 UTC\n192.0.2.1\n",
+	 1, 0, 0, 1, 0, "s"},
 	{SET("ipv6_addr", ", \"timeout\": 60, \"elem\": [\"2001:db8::1\"]"),
-	 HINT "# weir block --set s 2001:db8::1 --for 60s\n", 0, 0, 0, 1, 0, "s"},
+	 HINT
+	 "# weir block --set s 2001:db8::1 --for $((1767225660-$(date +%s)))s # until 2026-01-01 00:01:00 UTC\n",
+	 0, 0, 0, 1, 0, "s"},
 };
 
 static const struct case_ bad_nft[] = {

@@ -15,6 +15,7 @@
 
 #define FOLDER     "tests/golden/import/"
 #define FILE_LIMIT (1u << 20)
+#define NOW        1767225600 // 2026-01-01
 
 static const char *const near0[] = {"near0"};
 static const struct import_device devices[] = {
@@ -42,13 +43,14 @@ static void compare(const char *path, const char *suffix, const struct import_op
 
 static void test_policies(void **state)
 {
-	const struct import_options plain = {.source = "JSON"};
+	const struct import_options plain = {.source = "JSON", .now_s = NOW};
 	const struct import_options on = {.source = "JSON",
+					  .now_s = NOW,
 					  .interfaces = near0,
 					  .n_interfaces = 1,
 					  .devices = devices,
 					  .n_devices = ARRAY_SIZE(devices)};
-	const struct import_options forward = {.source = "JSON", .forward = true};
+	const struct import_options forward = {.source = "JSON", .forward = true, .now_s = NOW};
 	glob_t found;
 
 	assert_int_equal(glob(FOLDER "*.json", 0, NULL, &found), 0);
@@ -142,6 +144,14 @@ static const struct one_rule rules[] = {
 	{"", MATCH("!", CT("state"), "\"established\"") ", " ACCEPT,
 	 "# passes more than the original: in 1", 0, 1, 0},
 	{"", MATCH("!", CT("status"), "\"dnat\"") ", " ACCEPT, "default pass", 0, 1, 0},
+	// without the ruleset, all packets may be new
+	{"", MATCH("==", CT("state"), "\"established\"") ", " ACCEPT,
+	 "# Without it (systemctl stop nftables, ", 0, 1, 0},
+	{"", MATCH("!=", CT("state"), "\"established\"") ", " PORT("22") ", " DROP,
+	 "# Without it (systemctl stop nftables, ", 0, 1, 0},
+	{RULE("in", MATCH("==", CT("state"), "\"established\"") ", " ACCEPT) ", ", ACCEPT,
+	 "!# Without it", 1, 1, 0},
+	{"", PORT("22") ", " ACCEPT, "!# Without it", 1, 0, 0},
 	// and its `not established` fewer
 	{"", MATCH("!=", CT("state"), "\"established\"") ", " PORT("22") ", " DROP,
 	 "\"in 1\" drop not established proto tcp to any port 22\n", 0, 1, 0},
@@ -223,8 +233,9 @@ static const struct one_rule rates[] = {
 	    flags ", \"elem\": [\"192.0.2.1\", {\"elem\": {\"val\": "  \
 		  "\"192.0.2.9\", \"timeout\": 60, \"expires\": 9}}]") \
 	", "
-#define SADDR(op)       MATCH(op, PAYLOAD("ip", "saddr"), "\"@s\"")
-#define VMAP(key, data) "{\"vmap\": {\"key\": " key ", \"data\": " data "}}"
+#define UNTIL(end, clock) "--for $((" end "-$(date +%s)))s # until 2026-01-01 00:" clock " UTC\n"
+#define SADDR(op)         MATCH(op, PAYLOAD("ip", "saddr"), "\"@s\"")
+#define VMAP(key, data)   "{\"vmap\": {\"key\": " key ", \"data\": " data "}}"
 #define MAP(flags)                                                                       \
 	"{\"map\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"m\", \"type\": " \
 	"\"inet_service\", \"map\": \"verdict\"" flags ", \"elem\": [[22, {\"drop\": null}]]}}, "
@@ -271,19 +282,39 @@ static const struct one_rule macs[] = {
 
 static const struct one_rule sets[] = {
 	{TIMED(", \"flags\": [\"timeout\"]"), SADDR("==") ", " DROP,
-	 "\"in 1\" drop from 192.0.2.1\n\"in 1 (2)\" drop from @s to 0.0.0.0/0\n", 1, 0, 0},
+	 "\"in 1\" drop from 192.0.2.1\n\"in 1 (2)\" drop from @nft-s to 0.0.0.0/0\n"
+	 "# passes more than the original: in 1: ip saddr @s drop\n",
+	 0, 1, 0},
 	{TIMED(", \"flags\": \"timeout\""), SADDR("==") ", " DROP,
-	 "# weir block --set s 192.0.2.9 --for 9s\nset s dynamic #", 1, 0, 0},
-	{TIMED(""), SADDR("==") ", " DROP, "drop from @s to 0.0.0.0/0\n", 1, 0, 0},
+	 "# weir block --set nft-s 192.0.2.9 " UNTIL("1767225609", "00:09") "set nft-s dynamic\n",
+	 0, 1, 0},
+	{TIMED(""), SADDR("==") ", " DROP, "drop from @nft-s to 0.0.0.0/0\n", 0, 1, 0},
 	{TIMED(", \"timeout\": 60, \"size\": 9"), SADDR("==") ", " DROP,
-	 "# weir block --set s 192.0.2.1 --for 60s\n# weir block --set s 192.0.2.9 --for 9s\n"
-	 "set s dynamic max 9 expire 60s #",
-	 1, 0, 0},
+	 "# weir block --set nft-s 192.0.2.1 " UNTIL(
+		 "1767225660",
+		 "01:00") "# weir block --set nft-s 192.0.2.9 " UNTIL("1767225609",
+								      "00:09") "set nft-s dynamic max 9 expire 60s\n",
+	 0, 1, 0},
+	// a dynamic set can never have prefixes
+	{TIMED(", \"flags\": [\"interval\", \"timeout\"]"), SADDR("==") ", " DROP,
+	 "drop from @nft-s to 0.0.0.0/0\n# left to nft: in 1", 0, 0, 1},
+	// not the entries of a set with the original name
+	{TIMED(", \"timeout\": 60"), SADDR("==") ", " DROP, "!set s dynamic", 0, 1, 0},
+	{TIMED(", \"timeout\": 60"), SADDR("==") ", " DROP,
+	 "# '@nft-s' is empty, unless the active policy has it: ", 0, 1, 0},
+	// less than a second is left
+	{SET("s", "ipv4_addr",
+	     ", \"timeout\": 60, \"elem\": [{\"elem\": {\"val\": \"192.0.2.1\", \"expires\": 0}}]") ", ",
+	 SADDR("==") ", " DROP, "# weir block --set nft-s 192.0.2.1 " UNTIL("1767225601", "00:01"),
+	 0, 1, 0},
+	// the commands are for a shell
+	{SET("s", "ipv4_addr", ", \"timeout\": 60, \"elem\": [\"192.0.2.1;$(reboot)`x`\"]") ", ",
+	 SADDR("==") ", " DROP, "# weir block --set nft-s 192.0.2.1___reboot__x_ --for", 0, 1, 0},
 	{TIMED(", \"timeout\": 60"),
 	 MATCH("==", PAYLOAD("ip", "daddr"), "\"@s\"") ", " PORT("22") ", " DROP,
-	 "\"in 1\" drop proto tcp from 0.0.0.0/0 to @s port 22\n", 1, 0, 0},
+	 "\"in 1\" drop proto tcp from 0.0.0.0/0 to @nft-s port 22\n", 0, 1, 0},
 	{TIMED(", \"timeout\": 60"), SADDR("==") ", " PORT("22") ", " DROP,
-	 "\"in 1\" drop proto tcp from @s to 0.0.0.0/0 port 22\n", 1, 0, 0},
+	 "\"in 1\" drop proto tcp from @nft-s to 0.0.0.0/0 port 22\n", 0, 1, 0},
 	// one item for each address, and one family
 	{TIMED(", \"timeout\": 60"),
 	 SADDR("==") ", " MATCH("==", PAYLOAD("ip", "saddr"), "\"192.0.2.9\"") ", " DROP,
@@ -294,7 +325,7 @@ static const struct one_rule sets[] = {
 	{TIMED(", \"flags\": \"timeout\"") FILLED, SADDR("==") ", " DROP,
 	 "\"in 1\" drop from 192.0.2.1\n", 0, 0, 1},
 	{TIMED(", \"flags\": \"timeout\"") EIGHT(SHORT) EIGHT(USED), SADDR("==") ", " DROP,
-	 "\"in 9\" drop from 192.0.2.1\n# left to nft: in 9", 8, 0, 1},
+	 "\"in 9\" drop from 192.0.2.1\n# left to nft: in 9", 0, 8, 1},
 	{TIMED(", \"flags\": \"timeout\""), SADDR("!=") ", " DROP, "!\"in 1\"", 0, 0, 1},
 	{TIMED(", \"flags\": \"timeout\""), SADDR("==") ", " ACCEPT,
 	 "\"IPv4\" pass from 0.0.0.0/0\n", 0, 1, 0},
@@ -353,7 +384,7 @@ static const struct one_rule others[] = {
 
 static void test_rules(void **state)
 {
-	const struct import_options options = {.source = "JSON"};
+	const struct import_options options = {.source = "JSON", .now_s = NOW};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
 		test_one(&rules[i], &options);
