@@ -22,8 +22,8 @@ struct connections_head {
 		[2]; /* numbers the content of each half; a socket knows in which it is counted */
 	__u64 lines; /* a power of two */
 	__u64 seed;
-	__u64 full; /* connections without room in the table */
-	__u64 pad[3];
+	__u64 full[2];   /* of each half: connections without room in it */
+	__u64 missed[2]; /* of each half: connections whose source others changed all the time */
 };
 _Static_assert(sizeof(struct connections_head) == 64, "layout");
 

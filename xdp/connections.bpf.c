@@ -5,9 +5,11 @@
 // or the process closes it, whichever is first. The programs are attached to the root of cgroup 2:
 // `weir_accepted` runs when a connection opens or closes, `weir_released` when a process closes a
 // socket. Sockets that exist before are found by `weir_found`, which holds the lock of each socket:
-// nothing counts one at the same time. A mark at the socket says where it is counted, and is taken
-// away by one exchange, so nothing is counted or removed twice.
+// nothing counts one at the same time, but a process may close it. A mark at the socket says where
+// it is counted. One exchange writes it when all rules have counted, and one takes it away, so
+// nothing is counted or removed twice.
 #include <linux/bpf.h>
+#include <linux/in.h>
 #include <stdbool.h>
 
 #include <bpf/bpf_endian.h>
@@ -19,6 +21,9 @@
 #define AF_INET6 10
 
 #define SOCK_DEAD 0 /* the bit of skc_flags: no process has it any more */
+
+#define SOL_TCP   6
+#define CALLBACKS 1008 /* TCP_BPF_SOCK_OPS_CB_FLAGS, since Linux 6.12 */
 
 /* As often as other CPUs may be faster with a word. */
 #define TRIES 32
@@ -77,6 +82,8 @@ struct {
  * each rule. */
 struct mark {
 	__u64 counted[2];
+	__u64 bits;      /* of the rules that have counted it, before all have */
+	__u64 gone;      /* the process has closed it */
 	__u64 high, low; /* the address, as connection_hash() takes it */
 	__u32 family;
 	__u32 port; /* of this host */
@@ -149,7 +156,7 @@ static __always_inline int source_change(__u64 hash, __u32 part, int by)
 	return done ? done : word_change(hash, part, 1, by);
 }
 
-/* 1: counted; 0: the table has no room. */
+/* 1: counted; 0: the table has no room; -1: other CPUs were faster each time. */
 __noinline int source_add(__u64 hash, __u32 part)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -160,7 +167,7 @@ __noinline int source_add(__u64 hash, __u32 part)
 		if (done >= 0)
 			return done;
 	}
-	return 0;
+	return -1;
 }
 
 __noinline int source_remove(__u64 hash, __u32 part)
@@ -198,26 +205,6 @@ __noinline int rule_remove(const struct mark *m, __u32 number, __u32 part)
 	return m ? source_remove(hash_of(m, number), part) : 0;
 }
 
-/* The bits are collected in memory: kernel 6.1 would follow each of their combinations in a
- * register. */
-static __always_inline void count_in(struct connections_head *head, struct mark *m, __u32 part)
-{
-	__u32 wanted = rules_of_port[m->port & 0xffff];
-
-	part &= 1;
-	if (m->counted[part] >> 32 == head->round[part])
-		return;
-	m->counted[part] = (__u64)head->round[part] << 32;
-	for (__u32 n = 0; n < CONNECTION_RULES; n++) {
-		if (!(wanted >> n & 1))
-			continue;
-		if (rule_add(m, n, part))
-			m->counted[part] |= 1ull << n;
-		else
-			__sync_fetch_and_add(&head->full, 1);
-	}
-}
-
 static __always_inline void remove_from(struct connections_head *head, struct mark *m, __u32 part)
 {
 	__u64 counted;
@@ -229,6 +216,34 @@ static __always_inline void remove_from(struct connections_head *head, struct ma
 	for (__u32 n = 0; n < CONNECTION_RULES; n++)
 		if (counted >> n & 1)
 			rule_remove(m, n, part);
+}
+
+/* The bits are collected in memory: kernel 6.1 would follow each of their combinations in a
+ * register. */
+static __always_inline void count_in(struct connections_head *head, struct mark *m, __u32 part)
+{
+	__u32 wanted = rules_of_port[m->port & 0xffff], round;
+
+	part &= 1;
+	round = head->round[part];
+	if (m->counted[part] >> 32 == round)
+		return;
+	m->bits = (__u64)round << 32;
+	for (__u32 n = 0; n < CONNECTION_RULES; n++) {
+		int done;
+
+		if (!(wanted >> n & 1))
+			continue;
+		done = rule_add(m, n, part);
+		if (done > 0)
+			m->bits |= 1ull << n;
+		else
+			__sync_fetch_and_add(done ? &head->missed[part] : &head->full[part], 1);
+	}
+	__sync_lock_test_and_set(&m->counted[part], m->bits);
+	/* weir_released() has exchanged an empty word, or does not see this one yet. */
+	if (*(volatile __u64 *)&m->gone)
+		remove_from(head, m, part);
 }
 
 static __always_inline void forget(struct mark *m)
@@ -275,7 +290,7 @@ static __always_inline void opened(struct bpf_sock_ops *ctx)
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 	m = bpf_sk_storage_get(&marks, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!m) {
-		__sync_fetch_and_add(&head->full, 1);
+		__sync_fetch_and_add(&head->missed[head->active & 1], 1);
 		return;
 	}
 	address_of(m, ctx->family, ctx->remote_ip4, v6);
@@ -295,11 +310,20 @@ int weir_accepted(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* Also of sockets that were found: the kernel does not report when these close. */
+/* Without the lock of the socket: weir_found() may be at it. A socket without a mark gets one while
+ * sockets are listed, so that it is not counted after this. */
 SEC("cgroup/sock_release")
 int weir_released(struct bpf_sock *ctx)
 {
-	forget(bpf_sk_storage_get(&marks, ctx, NULL, 0));
+	struct connections_head *head = head_get();
+	bool listed = head && head->counting == 3 && ctx->protocol == IPPROTO_TCP;
+	struct mark *m =
+		bpf_sk_storage_get(&marks, ctx, NULL, listed ? BPF_SK_STORAGE_GET_F_CREATE : 0);
+
+	if (!m)
+		return 1;
+	__sync_lock_test_and_set(&m->gone, 1);
+	forget(m);
 	return 1;
 }
 
@@ -314,6 +338,18 @@ static __always_inline bool is_open(const struct sock_common *sk)
 	return state == BPF_TCP_ESTABLISHED || state == BPF_TCP_FIN_WAIT1 ||
 	       state == BPF_TCP_FIN_WAIT2 || state == BPF_TCP_CLOSE_WAIT ||
 	       state == BPF_TCP_LAST_ACK || state == BPF_TCP_CLOSING;
+}
+
+/* Before Linux 6.12 the kernel reports only that a process closes the socket, not that a socket
+ * closes that no process has accepted, or has no longer: the next count leaves these out. */
+static __always_inline void report_close(struct tcp_sock *tp)
+{
+	int flags = 0;
+
+	if (bpf_getsockopt(tp, SOL_TCP, CALLBACKS, &flags, sizeof(flags)))
+		return;
+	flags |= BPF_SOCK_OPS_STATE_CB_FLAG;
+	bpf_setsockopt(tp, SOL_TCP, CALLBACKS, &flags, sizeof(flags));
 }
 
 /* A connection is this host's own if nothing listens on its port. */
@@ -350,6 +386,7 @@ int weir_found(struct bpf_iter__tcp *ctx)
 	v6[3] = sk->skc_v6_daddr.in6_u.u6_addr32[3];
 	address_of(m, sk->skc_family, sk->skc_daddr, v6);
 	m->port = port;
+	report_close(tp);
 	count_in(head, m, !head->active);
 	return 0;
 }

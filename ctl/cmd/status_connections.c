@@ -33,4 +33,10 @@ void status_connections_alarms(const struct connections_state *c, alarm_adder *a
 		      "a greater 'max')",
 		      num_format_grouped(c->full, n),
 		      num_plural(c->full, "connection", "connections"));
+	if (c->missed)
+		alarm(status, "connections", "missed",
+		      "%s %s not counted, as memory was short or all CPUs changed the same source "
+		      "(weir run counts again each minute)",
+		      num_format_grouped(c->missed, n),
+		      num_plural(c->missed, "connection was", "connections were"));
 }

@@ -29,6 +29,11 @@ static uint64_t lines_of(uint32_t sources)
 	return lines;
 }
 
+const void *connections_object(size_t *ret_size)
+{
+	return connections_bpf__elf_bytes(ret_size);
+}
+
 size_t connections_elements(const struct image *image)
 {
 	return image->n_connection_rules ? 1 + 2 * lines_of(image->connection_sources) : 1;
@@ -90,15 +95,37 @@ static int run(int link, struct err *err)
 	return n ? err_system(err, errno, "cannot list the connections of this host") : 0;
 }
 
+// Empties a half that nothing reads, and that no program writes at that time: the first grace
+// period waits for programs that count in it, if the previous count was interrupted, and the second
+// for programs that remove connections of its previous round. Programs may read `counting` and
+// `round` in any order, so none may see a new bit with the previous round.
+static int clear(struct connections_head *head, struct connections_line *lines, uint32_t part,
+		 struct err *err)
+{
+	uint32_t bit = 1u << part;
+	int code;
+
+	if (__atomic_fetch_and(&head->counting, ~bit, __ATOMIC_SEQ_CST) & bit &&
+	    (code = grace_wait(err)))
+		return code;
+	__atomic_store_n(&head->round[part], head->round[part] + 1, __ATOMIC_SEQ_CST);
+	if ((code = grace_wait(err)))
+		return code;
+	memset(lines + part * head->lines, 0, head->lines * sizeof(*lines));
+	head->full[part] = 0;
+	head->missed[part] = 0;
+	return 0;
+}
+
 // Into the half that nothing reads. Connections that open meanwhile are counted in both; the grace
 // period waits for programs that do not know this yet.
 static int count_into(struct connections_head *head, struct connections_line *lines, uint32_t part,
 		      int link, struct err *err)
 {
-	int code;
+	int code = clear(head, lines, part, err);
 
-	memset(lines + part * head->lines, 0, head->lines * sizeof(*lines));
-	__atomic_store_n(&head->round[part], head->round[part] + 1, __ATOMIC_SEQ_CST);
+	if (code)
+		return code;
 	__atomic_or_fetch(&head->counting, 1u << part, __ATOMIC_SEQ_CST);
 	if ((code = grace_wait(err)) || (code = run(link, err)))
 		return code;
@@ -129,8 +156,8 @@ static void skeleton_cleanup(struct connections_bpf **skel)
 	connections_bpf__destroy(*skel);
 }
 
-static int load_into(const struct instance *i, const struct generation *g,
-		     const struct image *image, struct connections_bpf *skel)
+static int load_into(uint64_t home, const struct generation *g, const struct image *image,
+		     struct connections_bpf *skel)
 {
 	int code;
 
@@ -138,16 +165,16 @@ static int load_into(const struct instance *i, const struct generation *g,
 		return -errno;
 	memcpy(skel->bss->rules, image->connection_rules, sizeof(skel->bss->rules));
 	memcpy(skel->bss->rules_of_port, image->rules_of_port, sizeof(skel->bss->rules_of_port));
-	skel->bss->home = i->meta.netns_cookie;
+	skel->bss->home = home;
 	code = bpf_map__reuse_fd(skel->maps.connections, g->fd[PART_CONNECTIONS]);
 	return code ? code : connections_bpf__load(skel);
 }
 
-static int load(const struct instance *i, const struct generation *g, const struct image *image,
+static int load(uint64_t home, const struct generation *g, const struct image *image,
 		struct connections_bpf **ret, struct err *err)
 {
 	CLEANUP(skeleton_cleanup) struct connections_bpf *skel = connections_bpf__open();
-	int code = load_into(i, g, image, skel);
+	int code = load_into(home, g, image, skel);
 
 	if (code) {
 		err_system(err, -code, "this kernel refuses the programs that count connections");
@@ -205,13 +232,30 @@ static int attach_all(const struct connections_bpf *skel, struct generation *g, 
 	return attach(skel->progs.weir_found, 0, BPF_TRACE_ITER, &g->fd[PART_FOUND], err);
 }
 
+int connections_try(const struct generation *g, const struct image *image, struct err *err)
+{
+	CLEANUP(skeleton_cleanup) struct connections_bpf *skel = NULL;
+	CLEANUP_FD int cgroup = -1;
+	uint64_t root;
+	int code;
+
+	if (!image->n_connection_rules)
+		return 0;
+	if ((code = load(0, g, image, &skel, err)))
+		return code;
+	if ((code = try_mark(skel->maps.marks, err)) ||
+	    (code = cgroup_open_root(&cgroup, &root, err)))
+		err_prefix(err, "'over N connections'");
+	return code;
+}
+
 int connections_begin(const struct instance *i, struct generation *g, const struct image *image,
 		      struct err *err)
 {
 	CLEANUP(skeleton_cleanup) struct connections_bpf *skel = NULL;
 	int code = table_begin(g->fd[PART_CONNECTIONS], image, err);
 
-	if (code || (code = load(i, g, image, &skel, err)))
+	if (code || (code = load(i->meta.netns_cookie, g, image, &skel, err)))
 		return code;
 	if ((code = try_mark(skel->maps.marks, err)) || (code = attach_all(skel, g, err)) ||
 	    (code = connections_repeat(g, err))) {
@@ -249,7 +293,8 @@ int connections_read(const struct generation *g, struct connections_state *ret, 
 	if (s.present) {
 		s.attached = is_link(g->fd[PART_ACCEPTED]) && is_link(g->fd[PART_RELEASED]);
 		s.room = t.head->lines * CONNECTION_WORDS;
-		s.full = t.head->full;
+		s.full = t.head->full[t.head->active & 1];
+		s.missed = t.head->missed[t.head->active & 1];
 	}
 	*ret = s;
 	return 0;

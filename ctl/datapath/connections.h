@@ -12,12 +12,17 @@
 #include "ctl/datapath/generation.h"
 #include "ctl/table/image.h"
 
+// The object file of the programs.
+const void *connections_object(size_t *ret_size);
 // Elements of the table, at least 1.
 size_t connections_elements(const struct image *image);
 // Attaches the programs and counts the connections that exist. 0 or -errno with err set; then
 // nothing is attached once the generation is freed.
 int connections_begin(const struct instance *i, struct generation *g, const struct image *image,
 		      struct err *err);
+// Would the kernel accept the programs? Loads them for `g`, and attaches nothing. 0 or -errno with
+// err set, also for a policy without such a rule.
+int connections_try(const struct generation *g, const struct image *image, struct err *err);
 
 struct connections_state {
 	bool present;     // the policy has such a rule
@@ -25,7 +30,8 @@ struct connections_state {
 	uint64_t sources; // that have connections, each rule by itself
 	uint64_t open;    // connections, each rule by itself
 	uint64_t room;    // sources at most
-	uint64_t full;    // connections that had no room
+	uint64_t full;    // connections that had no room, since the last count
+	uint64_t missed;  // that the programs gave up, since the last count
 };
 int connections_read(const struct generation *g, struct connections_state *ret, struct err *err);
 // Has its policy such a rule?
