@@ -16,6 +16,7 @@
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
+#include "ctl/datapath/connections.h"
 #include "ctl/datapath/generation_load.h"
 #include "ctl/policy/resolve.h"
 
@@ -47,15 +48,25 @@ static void add_devices(struct text *t, const struct candidate *c)
 				  if_nametoindex(c->image->about[r].redirect));
 }
 
+static void add_programs(struct text *t, const void *object, size_t size)
+{
+	sum_text programs;
+
+	sum_of_words(object, size, programs);
+	text_addf(t, "programs %s\n", programs);
+}
+
 void unchanged_sum(const struct candidate *c, sum_text ret)
 {
 	CLEANUP_TEXT struct text t = {0};
-	sum_text programs;
 	size_t size;
 	const void *object = markers_object(&size);
 
-	sum_of_words(object, size, programs);
-	text_addf(&t, "programs %s\n", programs);
+	add_programs(&t, object, size);
+	if (c->image->n_connection_rules) {
+		object = connections_object(&size);
+		add_programs(&t, object, size);
+	}
 	add_addresses(&t, &c->environment);
 	add_devices(&t, c);
 	sum_of(text_get(&t), t.len, ret);
@@ -118,6 +129,14 @@ bool unchanged_record(const struct instance *i, const struct candidate *c, const
 	       same_record(i->name, about->revision, c, path, ret);
 }
 
+// Someone may have detached the programs that count its connections.
+static bool counts(const struct generation *g)
+{
+	struct connections_state s;
+
+	return !connections_read(g, &s, NULL) && (!s.present || s.attached);
+}
+
 bool unchanged_find(const struct instance *i, const struct candidate *c, const char *path,
 		    bool fleeting, struct in_force *ret)
 {
@@ -127,7 +146,8 @@ bool unchanged_find(const struct instance *i, const struct candidate *c, const c
 	uint32_t active;
 	sum_text sum;
 
-	if (!find_active(i, &active, about) || generation_open(i, active, &whole, NULL))
+	if (!find_active(i, &active, about) || generation_open(i, active, &whole, NULL) ||
+	    !counts(whole))
 		return false;
 	unchanged_sum(c, sum);
 	if (strcmp(about->made_of, sum) != 0 || about->quick != c->quick.version ||
