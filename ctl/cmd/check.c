@@ -8,6 +8,7 @@
 #include "ctl/cmd/policy_show.h"
 #include "ctl/control/prove.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/connections.h"
 #include "ctl/datapath/probe.h"
 
 // With privilege the kernel is asked: the program is loaded around private maps and proved.
@@ -15,7 +16,9 @@ static int load_and_prove(struct candidate *c, struct err *err)
 {
 	int code = candidate_load(c, NULL, err);
 
-	return code ? code : prove_expects(c, err);
+	if (code || (code = connections_try(c->generation, c->image, err)))
+		return code;
+	return prove_expects(c, err);
 }
 
 static int prove(struct context *ctx, struct candidate *c, bool *ret_proved, struct err *err)

@@ -23,7 +23,8 @@ def strays():
     """Numbers of programs whose table is in no generation of any instance: scenarios run side by side."""
     mounts = (line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines())
     root = next(mount[1] for mount in mounts if mount[2] == "cgroup2")
-    programs = {p["id"] for p in shown("cgroup", "show", root) if p["name"] == "weir_accepted"}
+    programs = {p["id"] for p in shown("cgroup", "show", root) if p["name"] in ("weir_accepted", "weir_released")}
+    programs |= {p["id"] for p in shown("prog", "show") if p.get("name") == "weir_found"}
     tables = {shown("map", "show", "pinned", path).get("id") for path in pathlib.Path("/sys/fs/bpf/weir").glob("*/gen/*/connections")}
     return {number for number in programs if not tables & set(shown("prog", "show", "id", number).get("map_ids", []))}
 
