@@ -36,7 +36,7 @@ static __always_inline bool opens(const struct packet *pkt)
 	return pkt->proto == IPPROTO_SCTP && !pkt->sctp_tag;
 }
 
-/* The state of a flow by its packet. Two bits and HEARD_UDP are a number, for a global function. */
+/* How a packet changes its flow. Two bits and HEARD_UDP are a number, for a global function. */
 enum flow_event { FLOW_GOES_ON, FLOW_OPENS, FLOW_CLOSES };
 
 #define HEARD_EVENT 3u
@@ -82,7 +82,7 @@ static __always_inline struct pin_bucket *bucket_at(const struct service *s, __u
 }
 
 /* How early a pin must make room: the least valuable first, then the older one; before all others a
- * slot that is free or whose pin has expired. */
+ * place that is free or whose pin has expired. */
 static __always_inline __u64 pin_rank(const struct service *s, __u64 pin, __u32 time)
 {
 	const __u64 last = (1ull << (PIN_TIME_BITS + PIN_LEVEL_BITS + 1)) - 1;
@@ -114,7 +114,7 @@ static __always_inline int pin_place(const struct service *s, const struct pin_b
 enum pin_outcome {
 	PIN_STORED,
 	PIN_NO_PLACE,
-	PIN_DISTURBED, /* another CPU has changed the slot in the meantime */
+	PIN_DISTURBED, /* another CPU has changed the place in the meantime */
 };
 
 /* `pin` has its flow, backend, level and time. */
@@ -147,7 +147,7 @@ static __always_inline void pin_store(const struct service *s, struct pin_bucket
 		service_tally(s->id, SERVICE_UNPINNED);
 }
 
-/* It differs from the flow by backend, level and time, which are not all zero: a free slot belongs
+/* It differs from the flow by backend, level and time, which are not all zero: a free place belongs
  * to no flow. */
 static __always_inline bool pin_is_of(__u64 pin, __u32 flow)
 {

@@ -89,7 +89,7 @@ static __always_inline bool is_ours(const __u8 *frame, __u32 number)
 	__u64 own = knobs.station[number & (WEIR_IFACES - 1)];
 	__u64 mac = station_of(frame);
 
-	if (!is_between_two(frame))
+	if (!is_between_two((const void *)frame))
 		return false;
 	return !own || is_own_station(own, mac) || is_test();
 }

@@ -25,19 +25,19 @@ struct {
 /* A frame to many gets no answer (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e.4)), and a frame
  * from many cannot be turned round. Group addresses have the lowest bit of their first byte set
  * (IEEE 802). */
-static __always_inline bool is_between_two(const __u8 *frame)
+static __always_inline bool is_between_two(const struct ethhdr *eth)
 {
-	return !((frame[0] | frame[ETH_ALEN]) & 1);
+	return !((eth->h_dest[0] | eth->h_source[0]) & 1);
 }
 
 static __always_inline bool is_for_one(struct xdp_md *ctx)
 {
 	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));
 
-	return eth && is_between_two((const void *)eth);
+	return eth && is_between_two(eth);
 }
 
-/* The destination of a frame. */
+/* The destination of a frame. From the packed struct ethhdr the compiler loads single bytes. */
 static __always_inline __u64 station_of(const __u8 *frame)
 {
 	return *(const __u32 *)frame | (__u64) * (const __u16 *)(frame + 4) << 32;

@@ -59,7 +59,7 @@ struct agent {
 	// State of the parts, each its own.
 	struct housekeeping *housekeeping;
 	struct links_part *links;
-	struct commands *commands; // task.h
+	struct commands *commands; // commands.h
 	struct agent_health *health;
 	struct files *files;
 	struct feeds_part *feeds;

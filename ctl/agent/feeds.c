@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/feeds_plan.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/hooks.h"

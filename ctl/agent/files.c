@@ -9,6 +9,7 @@
 
 #include "common/limits-policy.h"
 #include "ctl/agent/applies_plan.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/inputs.h"
 #include "ctl/agent/parts.h"
 #include "ctl/agent/process.h"

@@ -17,6 +17,7 @@
 #include "common/hash.h"
 #include "ctl/agent/agent.h"
 #include "ctl/agent/check_times.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/health_targets.h"
 #include "ctl/agent/health_tell.h"
 #include "ctl/agent/plan.h"

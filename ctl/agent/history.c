@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/live.h"
 #include "ctl/agent/overview.h"
 #include "ctl/agent/process.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/json.h"

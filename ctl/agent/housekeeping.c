@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/hooks.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/task.h"

@@ -8,6 +8,7 @@
 #include <event2/event.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/health.h"
 #include "ctl/agent/links_plan.h"
 #include "ctl/agent/task.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/names_plan.h"
 #include "ctl/agent/refreshing.h"
 #include "ctl/agent/task.h"

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "ctl/agent/commands.h"
 #include "ctl/agent/live.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/task.h"

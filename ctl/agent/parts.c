@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/agent/clients.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/heart.h"
 #include "ctl/agent/notify.h"
 #include "ctl/agent/presence.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A timer of the agent and its work, which may need the lock of the instance: run at a time or
-// after a command, tried again while another has the lock, or after a failure.
+// A timer of the agent and its work, which may need the lock of the instance: run at a time, tried
+// again while another process has the lock, or after a failure.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,6 @@
 #include "ctl/base/json.h"
 
 struct agent;
-struct commands;
 struct event;
 
 struct agent_task {
@@ -44,12 +43,3 @@ void agent_task_report(const struct agent_task *t, struct json *problems);
 void agent_changed(struct agent *a);
 // CLOCK_MONOTONIC.
 uint64_t agent_now_ms(void);
-
-// All commands that change the instance write their name into its lock file when they take the
-// lock, and inotify reports that. A task that then looks under the shared lock finds what the
-// command has done. The agent's own changes are reported too. 0 or -errno with err set.
-int commands_watch(struct agent *a, struct commands **ret, struct err *err);
-void commands_free(struct commands *c);
-// From now on the task runs within `ms` after each command has begun; tasks last as long as the
-// agent.
-void agent_after_command(struct agent *a, struct agent_task *task, uint64_t ms);

@@ -31,6 +31,3 @@ const char *geo_format(const struct geo *geo, geo_text ret);
 bool geo_is_name(const char *name);
 bool geo_parse_name(const char *name, struct geo *ret);
 bool geo_equal(const struct geo *a, const struct geo *b);
-
-// "Germany" for DE; NULL: no such code.
-const char *geo_country_name(const char *code);

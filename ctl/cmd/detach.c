@@ -40,7 +40,9 @@ static void report_one(struct context *ctx, const struct device *d, bool was_the
 		out_line(ctx->out, "%s", text_get(&line));
 }
 
-// It is still detached. name NULL: all. One warning is enough: *told.
+// Removes a detached interface from the list that `weir restore` attaches again; name NULL: all. A
+// failure is only a warning, because the interface is detached in any case. 0 with a text: the list
+// was damaged, and another one is begun. One warning is enough: *told.
 static void forget_attached(const char *instance, const char *name, bool *told)
 {
 	struct err why = {0};

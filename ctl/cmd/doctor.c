@@ -18,6 +18,7 @@
 #include "ctl/control/lb_running.h"
 #include "ctl/control/pool.h"
 #include "ctl/control/state.h"
+#include "ctl/control/tags.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"

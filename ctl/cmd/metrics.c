@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir metrics: the numbers of weir status and weir stats for Prometheus.
 //
+// A document is the object that one of these commands prints with -j; document_ask() takes it.
+//
 // Text exposition format 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
 #include <errno.h>
 #include <stdio.h>

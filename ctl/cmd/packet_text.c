@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Describes captured frames, for `weir watch` and `weir explain`.
+//
+// control/packet.c reads a frame: `ip`, `ports`, `tcp` and `icmp` mark the fields that were
+// captured, `later` a fragment that is not the first and so has no transport header.
 #include "ctl/cmd/packet_text.h"
 
 #include <net/ethernet.h>

@@ -13,6 +13,7 @@
 #include "ctl/cmd/show.h"
 #include "ctl/control/answered.h"
 #include "ctl/control/entries/targets.h"
+#include "ctl/control/need_attached.h"
 #include "ctl/control/refresh.h"
 #include "ctl/datapath/bpffs.h"
 

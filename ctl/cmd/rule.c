@@ -14,6 +14,7 @@
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/active.h"
+#include "ctl/control/need_attached.h"
 #include "ctl/control/quick_apply.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/identities.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ctl/control/fitness.h"
+#include "ctl/control/tags.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/net/link.h"

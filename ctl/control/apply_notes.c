@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/control/fitness.h"
 #include "ctl/control/pool.h"
+#include "ctl/control/tags.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/device.h"

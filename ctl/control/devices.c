@@ -2,12 +2,10 @@
 // Lists the links, and hands what they show to device_read_all().
 #include "ctl/control/devices.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/net/link.h"
-#include "ctl/net/route.h"
 
 void devices_free(struct devices *d)
 {
@@ -37,25 +35,4 @@ int devices_sync(const struct instance *i, struct devices *ret, struct err *err)
 	int code = devices_read(i, ret, err);
 
 	return code ? code : device_sync(i, ret->at, err);
-}
-
-int not_attached(const char *instance, const char *verb, struct err *err)
-{
-	CLEANUP_FREE struct gateway *gateways = NULL;
-	struct link link;
-	size_t n = 0;
-
-	err_input(err, "instance '%s' is not attached to any interface: cannot %s", instance, verb);
-	if (!route_gateways(&gateways, &n, NULL) && n &&
-	    !link_get_by_index(gateways[0].ifindex, &link, NULL))
-		err_hint(err, "the default route goes through %s: add -i %s, or run weir attach %s",
-			 link.name, link.name, link.name);
-	else
-		err_hint(err, "add -i IFACE, or run weir attach IFACE");
-	return -ENOENT;
-}
-
-int need_attached(const struct instance *i, const char *verb, struct err *err)
-{
-	return instance_has_ifaces(i) ? 0 : not_attached(i->name, verb, err);
 }

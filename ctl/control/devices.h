@@ -25,7 +25,3 @@ void devices_free(struct devices *d);
 // Reads, and updates the table and what the datapath knows of the indexes of devices. The caller
 // holds the lock. 0 or -errno with err set.
 int devices_sync(const struct instance *i, struct devices *ret, struct err *err);
-// -ENOENT if no interface is attached; the error names the interface of the default route.
-int need_attached(const struct instance *i, const char *verb, struct err *err);
-// The same when there is no instance at all.
-int not_attached(const char *instance, const char *verb, struct err *err);

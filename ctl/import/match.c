@@ -187,7 +187,7 @@ struct match match_meet(struct arena *arena, const struct match *a, const struct
 
 static bool values_meet(const struct values *a, const struct values *b)
 {
-	return !a->n || !b->n || interval_lists_meet(a->at, a->n, b->at, b->n);
+	return !a->n || !b->n || intervals_meet(a->at, a->n, b->at, b->n);
 }
 
 bool match_meets(const struct match *a, const struct match *b)
@@ -207,8 +207,7 @@ bool match_meets(const struct match *a, const struct match *b)
 
 static bool values_cover(const struct values *outer, const struct values *inner)
 {
-	return !outer->n ||
-	       (inner->n && interval_lists_cover(outer->at, outer->n, inner->at, inner->n));
+	return !outer->n || (inner->n && intervals_cover(outer->at, outer->n, inner->at, inner->n));
 }
 
 bool match_covers(const struct match *outer, const struct match *inner)

@@ -5,6 +5,7 @@
 
 #include "common/limits-policy.h"
 #include "ctl/base/geo.h"
+#include "ctl/base/geo_country.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/checker.h"
 #include "ctl/policy/host.h"

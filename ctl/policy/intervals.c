@@ -98,8 +98,8 @@ bool intervals_any(const struct resolved_addresses *s)
 	return any;
 }
 
-bool interval_lists_cover(const struct interval *outer, size_t n_outer,
-			  const struct interval *inner, size_t n_inner)
+bool intervals_cover(const struct interval *outer, size_t n_outer, const struct interval *inner,
+		     size_t n_inner)
 {
 	for (size_t i = 0, j = 0; i < n_inner; i++) {
 		while (j < n_outer && outer[j].last < inner[i].first)
@@ -111,7 +111,7 @@ bool interval_lists_cover(const struct interval *outer, size_t n_outer,
 	return true;
 }
 
-bool interval_lists_meet(const struct interval *a, size_t n_a, const struct interval *b, size_t n_b)
+bool intervals_meet(const struct interval *a, size_t n_a, const struct interval *b, size_t n_b)
 {
 	for (size_t i = 0, j = 0; i < n_a && j < n_b;) {
 		if (a[i].last < b[j].first)
@@ -122,16 +122,6 @@ bool interval_lists_meet(const struct interval *a, size_t n_a, const struct inte
 			return true;
 	}
 	return false;
-}
-
-bool intervals_cover(const struct intervals *outer, const struct intervals *inner)
-{
-	return interval_lists_cover(outer->at, outer->n, inner->at, inner->n);
-}
-
-bool intervals_meet(const struct intervals *a, const struct intervals *b)
-{
-	return interval_lists_meet(a->at, a->n, b->at, b->n);
 }
 
 struct addr interval_addr(address_number n, uint8_t family)

@@ -23,12 +23,10 @@ struct intervals { // as VEC(struct interval)
 // The addresses of one family, 4 or 6, that the set contains.
 void intervals_of(const struct resolved_addresses *s, uint8_t family, struct intervals *ret);
 bool intervals_any(const struct resolved_addresses *s); // does it contain an address at all?
-bool intervals_cover(const struct intervals *outer, const struct intervals *inner);
-bool intervals_meet(const struct intervals *a, const struct intervals *b);
-// The same of other sorted disjoint intervals.
-bool interval_lists_cover(const struct interval *outer, size_t n_outer,
-			  const struct interval *inner, size_t n_inner);
-bool interval_lists_meet(const struct interval *a, size_t n_a, const struct interval *b,
-			 size_t n_b);
+// Are all addresses of `inner` in `outer` too? Both are sorted and disjoint.
+bool intervals_cover(const struct interval *outer, size_t n_outer, const struct interval *inner,
+		     size_t n_inner);
+// Do two lists have an address in common? Both are sorted and disjoint.
+bool intervals_meet(const struct interval *a, size_t n_a, const struct interval *b, size_t n_b);
 struct addr interval_addr(address_number n, uint8_t family);
 void intervals_free(struct intervals *v);

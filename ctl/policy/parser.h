@@ -53,7 +53,7 @@ bool parse_string(struct parser *p, const char *what, const struct token **ret);
 // B or OTHER"; NULL: nothing.
 bool parse_choice(struct parser *p, const struct choice *choice, const char *other, uint8_t *ret);
 
-// ---- values -------------------------------------------------------------------------------------
+// ---- values (parse_value.c) ---------------------------------------------------------------------
 
 bool parse_number(struct parser *p, const char *what, uint32_t min, uint32_t max, uint32_t *ret);
 bool parse_count(struct parser *p, const char *what, uint64_t min, uint64_t max, uint64_t *ret);

@@ -347,7 +347,8 @@ static void vips_free(struct vips *v)
 
 static bool vips_meet(const struct vips *a, const struct vips *b)
 {
-	return intervals_meet(&a->v4, &b->v4) || intervals_meet(&a->v6, &b->v6);
+	return intervals_meet(a->v4.at, a->v4.n, b->v4.at, b->v4.n) ||
+	       intervals_meet(a->v6.at, a->v6.n, b->v6.at, b->v6.n);
 }
 
 bool resolved_services_meet(const struct resolved *a, const struct resolved_service *s,

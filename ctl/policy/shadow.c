@@ -105,7 +105,8 @@ static bool covers_address(struct shadow *s, const struct resolved_address *oute
 		return true;
 	a = set_of(s, outer->index);
 	b = set_of(s, inner->index);
-	return intervals_cover(&a->v4, &b->v4) && intervals_cover(&a->v6, &b->v6);
+	return intervals_cover(a->v4.at, a->v4.n, b->v4.at, b->v4.n) &&
+	       intervals_cover(a->v6.at, a->v6.n, b->v6.at, b->v6.n);
 }
 
 static const struct hull hull_all = {0, UINT32_MAX}, hull_none = {UINT32_MAX, 0};

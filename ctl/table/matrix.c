@@ -11,6 +11,7 @@
 #include "ctl/base/text.h"
 #include "ctl/policy/names.h"
 #include "ctl/table/fields.h"
+#include "ctl/table/number.h"
 #include "ctl/table/rows.h"
 #include "ctl/table/sweep.h"
 #include "ctl/table/table4.h"

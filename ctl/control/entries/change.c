@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "ctl/base/num.h"
-#include "ctl/control/devices.h"
 #include "ctl/control/entries/store_parts.h"
 #include "ctl/control/feed_lists.h"
+#include "ctl/control/need_attached.h"
 #include "ctl/control/recover.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/outgoing.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/control/devices.h"
 #include "ctl/control/entries/store_parts.h"
 #include "ctl/control/macs.h"
 #include "ctl/datapath/bpffs.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/control/fitness.h"
+#include "ctl/control/tags.h"
 
 enum { ETH0 = 2, ETH1, BOND, BRIDGE, TAGGED, INNER, OTHERS };
 
