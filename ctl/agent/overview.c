@@ -41,6 +41,17 @@ static uint64_t rest_ms(const struct overview *o, uint64_t least, unsigned times
 	return ms < least ? least : ms > most ? most : ms;
 }
 
+// Readers must not take the previous state for the present one.
+static void publish_failure(struct overview *o)
+{
+	static const char line[] =
+		"{\"error\":{\"text\":\"the state of the instance cannot be read: "
+		"the command was killed, or took too long\",\"hint\":null}}\n";
+
+	live_publish(o->to, LIVE_STATE, line, sizeof(line) - 1);
+	live_forget(o->to, LIVE_STATE);
+}
+
 static void on_done(void *overview, const struct process_result *r)
 {
 	struct overview *o = overview;
@@ -51,7 +62,7 @@ static void on_done(void *overview, const struct process_result *r)
 	if (len && r->status >= 0)
 		live_publish(o->to, LIVE_STATE, (const char *)evbuffer_pullup(r->output, -1), len);
 	else
-		live_forget(o->to, LIVE_STATE);
+		publish_failure(o);
 	agent_task_in(&o->look, o->again ? 0 : rest_ms(o, EVERY_MS, REST, REST_MOST_MS));
 	o->again = false;
 }

@@ -22,6 +22,7 @@
 
 #define HEAD_MAX   8192
 #define RELAYS_MAX 64
+#define HEAD_S     10
 #define GONE       "the agent does not answer; the filter in the kernel is not affected"
 
 struct relay {
@@ -105,6 +106,7 @@ static bool take_head(struct relay *r, struct evbuffer *input)
 			  "application/json");
 	evhttp_send_reply_start(r->request, status, NULL);
 	r->started = true;
+	bufferevent_set_timeouts(r->from, NULL, NULL);
 	return true;
 }
 
@@ -133,7 +135,7 @@ static void on_event(struct bufferevent *from, short what, void *relay)
 {
 	LOOP_SPAN("on_event");
 
-	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
+	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT))
 		end(relay);
 }
 
@@ -153,11 +155,13 @@ static int connect_to(const char *path)
 static void begin(struct relay *r, int fd)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(r->request);
+	const struct timeval head = {.tv_sec = HEAD_S};
 	const char *path = evhttp_uri_get_path(uri), *query = evhttp_uri_get_query(uri);
 
 	r->from = bufferevent_socket_new(r->of->loop, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (!r->from)
 		mem_exhausted();
+	bufferevent_set_timeouts(r->from, &head, &head);
 	bufferevent_setcb(r->from, on_input, NULL, on_event, r);
 	evbuffer_add_printf(bufferevent_get_output(r->from), "GET %s%s%s HTTP/1.0\r\n\r\n", path,
 			    query ? "?" : "", query ? query : "");

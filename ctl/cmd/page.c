@@ -105,13 +105,14 @@ static bool answers(const char *path)
 	return !connect(fd, (const struct sockaddr *)&address, sizeof(address));
 }
 
-// NULL: no agent runs, or an older one without the page.
-static char *find_agent(const char *instance)
+// NULL: no agent runs, or one without the page: an older one.
+static char *find_agent(const char *instance, bool *ret_runs)
 {
 	CLEANUP_PRESENCE struct presence agent = {0};
 	CLEANUP_FREE char *path = page_path(instance);
 
 	presence_read(instance, &agent);
+	*ret_runs = agent.runs;
 	return agent.runs && answers(path) ? TAKE_PTR(path) : NULL;
 }
 
@@ -123,7 +124,7 @@ static void page_command_free(struct page_command *p)
 	free(p->agent);
 }
 
-static void tell(struct context *ctx, const struct page_command *p, uint16_t port)
+static void tell(struct context *ctx, const struct page_command *p, bool runs, uint16_t port)
 {
 	CLEANUP_FREE char *url = mem_printf("http://127.0.0.1:%u/#%s", port, p->token);
 	struct out *o = ctx->out;
@@ -137,7 +138,9 @@ static void tell(struct context *ctx, const struct page_command *p, uint16_t por
 	out_line(o, "from another machine: ssh -L %u:127.0.0.1:%u HOST, then the same address",
 		 port, port);
 	if (!p->agent)
-		out_line(o, "no agent runs: this command measures, and has no history of before");
+		out_line(o, "%s: this command measures, and has no history of before",
+			 runs ? "the agent does not serve the page (an older one: restart it)"
+			      : "no agent runs");
 	if (ctx->json)
 		out_next_document(o);
 	else
@@ -172,8 +175,10 @@ static int end_of(const struct context *ctx, const struct page_command *p, struc
 {
 	if (p->end == PAGE_GUESSED) {
 		err_refused(err, "%d requests had a wrong token", PAGE_WRONG);
-		err_hint(err,
-			 "a program of this machine tried to guess it; weir page makes another");
+		err_hint(
+			err,
+			"a program of this machine tried to guess it, or old tabs of the page asked: "
+			"close them; weir page makes another token");
 		return -EACCES;
 	}
 	out_set_bool(ctx->out, "end", true); // the last document
@@ -187,15 +192,16 @@ static int serve(struct context *ctx, struct page_command *page, uint16_t port, 
 {
 	struct agent a = {
 		.instance = ctx->instance, .command = ctx->line, .netns = ctx->netns, .page = page};
+	bool runs = false;
 	int code = make_token(page->token, err);
 
 	if (code)
 		return code;
 	if ((code = open_port(ctx, port, &page->fd, &port, err)))
 		return code;
-	page->agent = find_agent(ctx->instance);
+	page->agent = find_agent(ctx->instance, &runs);
 	a.keeps_history = !page->agent; // the agent measures
-	tell(ctx, page, port);
+	tell(ctx, page, runs, port);
 	if ((code = parts_run(&a, err)))
 		return code;
 	return end_of(ctx, page, err);

@@ -3,9 +3,11 @@
 itself is tested in a browser: tests/page."""
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import json
+import os
 import pathlib
 import re
 import signal
@@ -173,8 +175,58 @@ def test_only_the_agent_measures(on):
     assert children.read_text(encoding="ascii") == ""
 
 
+def test_an_agent_that_hangs(on):
+    """It accepts connections, and is silent."""
+    agent = on.run()
+    page = Page(on)
+    agent.process.send_signal(signal.SIGSTOP)
+    try:
+        begin = time.monotonic()
+        status, _, text = page.ask(target="/v1/history", token=page.token)
+    finally:
+        agent.process.send_signal(signal.SIGCONT)
+    assert status == 503 and "the agent does not answer" in text and 8 < time.monotonic() - begin < 15
+    assert page.ask(target="/v1/history", token=page.token)[0] == 200
+
+
+def test_an_agent_without_the_page(on):
+    """As an older one."""
+    on.run()
+    pathlib.Path("/run/weir", on.name, "page").unlink()
+    page = Page(on)
+    assert "the agent does not serve the page" in page.process.stdout.readline()
+
+
+def test_a_state_that_cannot_be_read(on):
+    """The command for it is killed."""
+    agent = on.run()
+    client = Client(Api(on.name).path)
+    client.request("GET", "/v1/live?state")
+    answer = client.getresponse()
+    children = pathlib.Path("/proc", str(agent.pid), "task", str(agent.pid), "children")
+    stop = threading.Event()
+
+    def kill():
+        while not stop.wait(0.005):
+            for pid in children.read_text(encoding="ascii").split():
+                with contextlib.suppress(OSError):
+                    if b"--document" in pathlib.Path("/proc", pid, "cmdline").read_bytes():
+                        os.kill(int(pid), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        documents = (json.loads(answer.readline()) for _ in range(40))
+        assert "cannot be read" in next(one["error"]["text"] for one in documents if "error" in one)
+    finally:
+        stop.set()
+        killer.join()
+        client.close()
+
+
 def test_a_closed_terminal_ends_it(on):
     page = Page(on)
+    assert page.ask()[0] == 200  # it handles signals now
     page.process.send_signal(signal.SIGHUP)
     assert page.process.wait(timeout=10) == 0
 

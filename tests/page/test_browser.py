@@ -6,6 +6,7 @@ import http.server
 import os
 import pathlib
 import re
+import socket
 import threading
 import time
 
@@ -145,6 +146,7 @@ def test_the_agent_is_killed_and_comes_back(on, browser):
     browser.run("window.stays = 1")
     agent.kill()
     shows(browser, r"no data since \d\d:\d\d:\d\d; the filter in the kernel is not affected")
+    shows(browser, "HTTP status 503")
     assert "no data" in browser.text("#state") and browser.run("return document.title").startswith("✕")
     on.run()
     until(lambda: "no data" not in browser.text("#state") and browser.run("return document.getElementById('gone').hidden"), what="data")
@@ -167,13 +169,123 @@ def test_a_wrong_token(on, browser):
     page = Page(on)
     browser.open(page.url.replace(page.token, "0" * 32))
     shows(browser, "the token is wrong, or no longer valid: open the address that weir page prints")
+    assert browser.run("return sessionStorage.token ?? null") is None  # so a reloaded tab does not ask with it
     time.sleep(5)  # it does not try again: ten would end the command
     assert page.process.poll() is None
     browser.run(f"location.hash = '{page.token}'")
     shows(browser, "near0")
+    browser.run("location.hash = 'traffic'")  # no token
+    before = browser.text("#clock")
+    until(lambda: browser.text("#clock") != before, what="another second")
+    assert browser.run("return sessionStorage.token") == page.token
     browser.open(f"http://localhost:{page.port}/")  # another origin: another session
     shows(browser, "the address has no token")
     assert all("401" in line for line in browser.console())
+
+
+def test_a_detached_interface(on, browser):
+    """The connection is not lost, and the filter is affected."""
+    browser.open(Page(on).url)
+    until(lambda: "no alarm" in browser.text("#state"), what="the page")
+    on("detach", "near0")
+    shows(browser, r"no rates since \d\d:\d\d:\d\d: \w+", seconds=30)
+    assert "not affected" not in browser.text("main")
+
+
+def test_a_state_that_is_old(on, browser):
+    browser.open(Page(on).url)
+    until(lambda: "no alarm" in browser.text("#state"), what="the page")
+    assert "no alarm" in browser.run("stateAt -= 80000; showHead(); return by('state').textContent")
+    assert re.search(r"state unknown since \d\d:\d\d:\d\d", browser.run("stateAt -= 20000; showHead(); return by('state').textContent"))
+    until(lambda: "no alarm" in browser.text("#state"), what="the next state")
+    assert "unknown" in browser.run("takeLine('{\"error\":{\"text\":\"killed\",\"hint\":null}}'); return by('state').textContent")
+    shows(browser, "killed", selector="#alarms")
+    until(lambda: "no alarm" in browser.text("#state"), what="the next state")
+
+
+def test_countdowns(on, browser):
+    """They begin at the time of the document, end at zero, and are not read aloud each second."""
+    browser.open(Page(on).url)
+    until(lambda: "no alarm" in browser.text("#state"), what="the page")
+    script = """state.status.time = new Date(wall() - 40000).toISOString();
+        state.status.trial_ms_left = 70500;
+        state.status.interfaces[0].bypass_ms = arguments[0];
+        showHead();
+        showAlarms();
+        return [by("state").textContent, by("alarm-list").textContent, by("said").textContent];"""
+    state, alarms, said = browser.run(script, 50500)
+    assert "BYPASSED" in state and "ends in 30s" in alarms and "bypassed for 10s more" in alarms
+    assert said == "trial; bypass near0" and not re.search(r"\d+s", said)
+    state, alarms, said = browser.run(script, 39000)
+    assert "on trial" in state and "bypassed" not in alarms and said == "trial"
+    assert browser.run("return document.querySelectorAll('[aria-live] #alarm-list, #alarm-list[aria-live]').length") == 0
+
+
+def test_seconds_without_documents_are_gaps(on, browser):
+    browser.open(Page(on).url)
+    until(lambda: "no alarm" in browser.text("#state"), what="the page")
+    values, spark, area, label = browser.run("""const document = {...rates, span_us: 1e6, totals: [{total: "dropped", packets_per_s: 5, bytes_per_s: 9}]};
+        series = new Map();
+        readUs = 0;
+        for (const [at, before] of [[100, 0], [101, 0], [111, 1], [112, 1]])
+            takeRates({...document, monotonic_us: at * 1e6});
+        chart();
+        const found = [past("totals/dropped").slice(-13), line(past("totals/dropped"), 84, 18, 5), window.document.querySelector("#chart .area.drop").getAttribute("d")];
+        chosen = "24h";
+        day = new Map(["passed", "sent", "dropped"].map(key => ["totals/" + key, [1, 2]]));
+        chart();
+        found.push(by("chart").getAttribute("aria-label"));
+        chosen = "5m";
+        return found;""")
+    assert values == [5, 5] + [None] * 9 + [5, 5]
+    assert spark.count("M") == 2 and area.count("M") == 2
+    assert "Dropped: last 5 minutes" in label
+
+
+class Proxy:
+    """Passes connections on; stall() makes those that exist silent, as a lost peer does."""
+
+    def __init__(self, port):
+        self.port, self.silent, self.sockets = port, threading.Event(), []
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.address = self.server.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.server.accept()
+                other, silent = socket.create_connection(("127.0.0.1", self.port)), self.silent
+                self.sockets += [client, other]
+                for one, two in (client, other), (other, client):
+                    threading.Thread(target=self.pump, args=(one, two, silent), daemon=True).start()
+
+    @staticmethod
+    def pump(one, two, silent):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                if silent.is_set():
+                    return
+                two.sendall(data)
+            two.shutdown(socket.SHUT_WR)
+
+    def stall(self):
+        self.silent.set()
+        self.silent = threading.Event()
+
+    def close(self):
+        for one in [self.server, *self.sockets]:
+            one.close()
+
+
+def test_a_connection_that_is_lost_without_a_sign(on, browser):
+    page = Page(on)
+    with contextlib.closing(Proxy(page.port)) as proxy:
+        browser.open(f"http://127.0.0.1:{proxy.address}/#{page.token}")
+        until(lambda: "no alarm" in browser.text("#state"), what="the page")
+        proxy.stall()
+        until(lambda: "no data" in browser.text("#state"), what="the loss")
+        until(lambda: "no alarm" in browser.text("#state"), seconds=25, what="another connection")
 
 
 class Foreign(http.server.BaseHTTPRequestHandler):
@@ -212,12 +324,13 @@ ATTACKS = """(async () => {
 })()"""
 
 
-def test_a_page_of_another_origin(on, browser):
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])  # another site, and another port of the same site
+def test_a_page_of_another_origin(on, browser, host):
     """It reads nothing, not even with the token, and shows the page in no frame."""
     page = Page(on)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Foreign) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser.open(f"http://localhost:{server.server_port}/")
+        browser.open(f"http://{host}:{server.server_port}/")
         found = browser.run_async(ATTACKS.replace("PORT", str(page.port)).replace("TOKEN", page.token))
         server.shutdown()
     assert len(found) == 16 and set(found.values()) == {"refused"}, found
