@@ -208,12 +208,12 @@ def test_countdowns(on, browser):
     browser.open(Page(on).url)
     until(lambda: "no alarm" in browser.text("#state"), what="the page")
     script = """state.status.time = new Date(wall() - 40000).toISOString();
-        state.status.trial_ms_left = 70500;
+        state.status.trial_ms_left = 70200;
         state.status.interfaces[0].bypass_ms = arguments[0];
         showHead();
         showAlarms();
         return [by("state").textContent, by("alarm-list").textContent, by("said").textContent];"""
-    state, alarms, said = browser.run(script, 50500)
+    state, alarms, said = browser.run(script, 50200)
     assert "BYPASSED" in state and "ends in 30s" in alarms and "bypassed for 10s more" in alarms
     assert said == "trial; bypass near0" and not re.search(r"\d+s", said)
     state, alarms, said = browser.run(script, 39000)
