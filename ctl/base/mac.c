@@ -47,3 +47,19 @@ const char *mac_format(uint64_t mac, mac_text buf)
 		 (unsigned)(mac >> 8 & 255), (unsigned)(mac & 255));
 	return buf;
 }
+
+bool mac_is_shared(uint64_t mac)
+{
+	static const uint64_t ranges[][2] = {
+		{0x00005e000100, 0x00005e0002ff}, // VRRP of IPv4 and IPv6: RFC 9568, 7.3; CARP
+		{0x00000c07ac00, 0x00000c07acff}, // HSRP
+		{0x00000c9ff000, 0x00000c9fffff}, // HSRP, version 2
+		{0x000573a00000, 0x000573a00fff}, // HSRP of IPv6
+		{0x0007b4000000, 0x0007b40fffff}, // GLBP
+	};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
+		if (mac >= ranges[i][0] && mac <= ranges[i][1])
+			return true;
+	return false;
+}

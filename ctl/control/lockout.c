@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/base/mac.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/control/candidate.h"
 #include "ctl/control/decision.h"
 #include "ctl/control/frame.h"
+#include "ctl/control/peer_mac.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
@@ -26,7 +26,6 @@
 #include "ctl/datapath/test_program.h"
 #include "ctl/net/dns.h"
 #include "ctl/net/link.h"
-#include "ctl/net/neigh.h"
 #include "ctl/net/route.h"
 
 #define TCP_ACK 0x10
@@ -51,22 +50,7 @@ static struct resolved_packet answer(const struct addr *from, uint16_t sport, co
 
 #define LOGIN_PACKETS 9
 
-// The MAC address from which packets of the peer come: its own or the one of a router. False: the
-// kernel has none.
-static bool find_mac(const struct addr *peer, uint64_t *ret)
-{
-	struct lookup route;
-	struct neigh n;
-
-	if (lookup_route(peer, &route) || route.kind != LOOKUP_UNICAST)
-		return false;
-	n = (struct neigh){.ifindex = route.ifindex,
-			   .addr = route.gateway.family ? route.gateway : *peer};
-	if (neigh_resolve(&n, 1, 0, NULL) || n.state != NEIGH_KNOWN)
-		return false;
-	*ret = mac_of_bytes(n.mac);
-	return true;
-}
+#define MAC_WAIT_MS 500 // for a neighbour, where a rule asks for its MAC address
 
 // One of the packets of a login that is known: of several lengths, from near and far.
 static struct resolved_packet one_packet(const struct session *s, size_t number)
@@ -81,16 +65,41 @@ static struct resolved_packet one_packet(const struct session *s, size_t number)
 	return p;
 }
 
-static void login_packets(const struct session *s, struct resolved_packet ret[LOGIN_PACKETS])
+static void set_mac(struct resolved_packet *p, const struct peer_mac *from)
 {
-	uint64_t mac = 0;
-	bool known = find_mac(&s->peer, &mac);
+	p->mac_given = from->known;
+	p->mac = from->mac;
+}
 
+static void login_packets(const struct session *s, const struct peer_mac *from,
+			  struct resolved_packet ret[LOGIN_PACKETS])
+{
 	for (size_t n = 0; n < LOGIN_PACKETS; n++) {
 		ret[n] = one_packet(s, n);
-		ret[n].mac_given = known;
-		ret[n].mac = mac;
+		set_mac(&ret[n], from);
 	}
+}
+
+// device: as below.
+static int refuse_mac(const struct session *s, const struct peer_mac *from, const char *device,
+		      bool quick, struct err *err)
+{
+	peer_mac_text why;
+	addr_text peer;
+
+	err_refused(err, "cannot check that rules with mac pass the login from %s%s%s: %s",
+		    addr_format(&s->peer, peer), device ? " on " : "", device ? device : "",
+		    peer_mac_why(from, why));
+	if (device)
+		err_hint(err, "weir attach %s --confirm tries it and reverts by itself", device);
+	else if (quick)
+		err_hint(err, "--force adds it without the check");
+	else
+		err_hint(err,
+			 "weir apply --confirm tries the policy and reverts by itself; or begin "
+			 "with 'always pass from %s'",
+			 peer);
+	return -EPERM;
 }
 
 // device: of an attach; NULL: a candidate is asked.
@@ -168,18 +177,27 @@ static bool sees(const struct lockout *l, const struct addr *local, uint32_t *re
 	       (instance_find_iface(l->instance, link.name, &number, NULL) || number);
 }
 
-// Does the packet pass? The answer in words goes into buf.
-static int passes(struct candidate *c, const struct resolved_packet *p, bool *ret, char *buf,
-		  size_t size, struct err *err)
+// Could the rule match such a packet, if its MAC address were another? Neighbour discovery has
+// rules of its own.
+static bool may_ask_mac(const struct resolved_rule *rule, const struct resolved_packet *p)
 {
-	struct test_result result;
-	int code = candidate_ask(c, p, false, &result, err);
+	if (p->proto == IPPROTO_ICMPV6)
+		return rule->mac.given && (rule->icmp.given || rule->ethertype.given);
+	return rule->mac.given && !rule->icmp.given;
+}
 
-	if (code)
-		return code;
-	*ret = result.verdict == XDP_PASS;
-	decision_describe(c, &result, buf, size);
-	return 0;
+// Could another MAC address of the source lead to another answer? The first rule that matches
+// decides. `brought`: by a rule that the command brings.
+static bool depends_on_mac(const struct candidate *c, const struct resolved_packet *p,
+			   const struct test_result *r, bool quick, bool brought)
+{
+	size_t n = r->rule < 0 ? c->resolved->n_rules : (size_t)r->rule + 1;
+
+	for (size_t i = 0; i < n; i++)
+		if (may_ask_mac(&c->resolved->rules[i], p) &&
+		    (!brought || candidate_brings(c, i, quick)))
+			return true;
+	return false;
 }
 
 // Will the policy hold on this device? *ret: as which of its interfaces.
@@ -258,20 +276,48 @@ static bool counts(const struct lockout *l, const struct session *s, const struc
 	return is_by_new(a->by, &a->result);
 }
 
+// Waits for a neighbour only where a rule asks for its address.
+static void find_mac(const struct lockout *l, const struct addr *peer, struct peer_mac *ret)
+{
+	peer_mac_find(peer, l->c->image->config.flags & RULE_MAC ? MAC_WAIT_MS : 0, ret);
+}
+
+// *ret: does the answer count, although the packet may have another MAC address? A rule with mac
+// that the command brings is refused if it may decide, unless the policy is on trial.
+static int check_mac(const struct lockout *l, const struct session *s, const struct peer_mac *from,
+		     const struct resolved_packet *p, const struct login_answer *a, bool *ret,
+		     struct err *err)
+{
+	bool quick = l->options->quick;
+
+	*ret = peer_mac_is_certain(from) || !depends_on_mac(a->by, p, &a->result, quick, false);
+	if (*ret || l->options->trial_ms)
+		return 0;
+	if (depends_on_mac(a->by, p, &a->result, quick, true))
+		return refuse_mac(s, from, NULL, quick, err);
+	*ret = is_by_new(a->by, &a->result);
+	return 0;
+}
+
 static int check_way(const struct lockout *l, const struct session *s, const struct link *link,
 		     uint32_t iface, struct err *err)
 {
 	struct resolved_packet packets[LOGIN_PACKETS];
+	struct peer_mac from;
 
-	login_packets(s, packets);
+	find_mac(l, &s->peer, &from);
+	login_packets(s, &from, packets);
 	for (size_t n = 0; n < LOGIN_PACKETS; n++) {
 		struct login_answer a;
+		bool known;
 		int code;
 
 		packets[n].iface = iface;
 		if ((code = ask_lasting(l->c, &packets[n], &a, err)))
 			return code;
-		if (a.result.verdict != XDP_PASS && counts(l, s, &a))
+		if ((code = check_mac(l, s, &from, &packets[n], &a, &known, err)))
+			return code;
+		if (known && a.result.verdict != XDP_PASS && counts(l, s, &a))
 			return refuse_login(l, s, link, &a, err);
 	}
 	return 0;
@@ -325,25 +371,43 @@ static int check_logins(const struct lockout *l, struct err *err)
 	return 0;
 }
 
-static void warn(struct apply_result *ret, const char *what, const struct addr *a,
-		 const char *verdict)
+// Warns if the policy drops the packet of a host, or if its MAC address may decide and is not
+// certain.
+static int warn_about(const struct lockout *l, struct resolved_packet *p,
+		      const struct peer_mac *from, const char *what, struct err *err)
 {
-	addr_text text;
+	struct apply_result *ret = l->result;
+	struct test_result result;
+	peer_mac_text why;
+	char verdict[512];
+	addr_text host;
+	int code;
 
-	vec_push(&ret->warnings, mem_printf("the policy would drop %s %s: %s", what,
-					    addr_format(a, text), verdict));
+	set_mac(p, from);
+	if ((code = candidate_ask(l->c, p, false, &result, err)))
+		return code;
+	addr_format(&p->from, host);
+	if (!peer_mac_is_certain(from) && depends_on_mac(l->c, p, &result, false, false)) {
+		vec_push(&ret->warnings,
+			 mem_printf("cannot check that rules with mac pass %s %s: %s", what, host,
+				    peer_mac_why(from, why)));
+		return 0;
+	}
+	if (result.verdict == XDP_PASS)
+		return 0;
+	decision_describe(l->c, &result, verdict, sizeof(verdict));
+	vec_push(&ret->warnings,
+		 mem_printf("the policy would drop %s %s: %s", what, host, verdict));
+	return 0;
 }
 
 // Asks with the first own address of the resolver's family on an interface that the policy sees.
-static int check_resolver(const struct lockout *l, const struct addr *server,
-			  struct apply_result *ret, struct err *err)
+static int check_resolver(const struct lockout *l, const struct addr *server, struct err *err)
 {
 	for (size_t a = 0; a < l->n_own; a++) {
 		const struct addr *own = &l->own[a].addr;
 		struct resolved_packet p;
-		char verdict[512];
-		bool pass = true;
-		int code;
+		struct peer_mac from;
 
 		if (own->family != server->family || addr_is_loopback(own) ||
 		    addr_is_loopback(server))
@@ -351,16 +415,13 @@ static int check_resolver(const struct lockout *l, const struct addr *server,
 		p = answer(server, 53, own, 40000, IPPROTO_UDP);
 		if (!sees(l, own, &p.iface))
 			continue;
-		if ((code = passes(l->c, &p, &pass, verdict, sizeof(verdict), err)))
-			return code;
-		if (!pass)
-			warn(ret, "answers of the resolver", server, verdict);
-		return 0;
+		find_mac(l, server, &from);
+		return warn_about(l, &p, &from, "answers of the resolver", err);
 	}
 	return 0;
 }
 
-static int check_resolvers(const struct lockout *l, struct apply_result *ret, struct err *err)
+static int check_resolvers(const struct lockout *l, struct err *err)
 {
 	CLEANUP_FREE struct addr *servers = NULL;
 	size_t n = 0;
@@ -368,7 +429,7 @@ static int check_resolvers(const struct lockout *l, struct apply_result *ret, st
 	if (dns_servers(&l->options->dns, &servers, &n, NULL))
 		return 0;
 	for (size_t s = 0; s < n; s++) {
-		int code = check_resolver(l, &servers[s], ret, err);
+		int code = check_resolver(l, &servers[s], err);
 
 		if (code)
 			return code;
@@ -378,7 +439,7 @@ static int check_resolvers(const struct lockout *l, struct apply_result *ret, st
 
 // A neighbour advertisement of an IPv6 gateway; ARP has no address that a rule could name but by
 // frame.
-static int check_gateways(struct candidate *c, struct apply_result *ret, struct err *err)
+static int check_gateways(const struct lockout *l, struct err *err)
 {
 	CLEANUP_FREE struct gateway *gateways = NULL;
 	size_t n = 0;
@@ -388,18 +449,18 @@ static int check_gateways(struct candidate *c, struct apply_result *ret, struct 
 		return 0;
 	for (size_t g = 0; g < n; g++) {
 		struct resolved_packet p;
-		char verdict[512];
-		bool pass = true;
+		struct peer_mac from;
 
 		if (gateways[g].addr.family != 6)
 			continue;
 		p = answer(&gateways[g].addr, 0, &gateways[g].addr, 0, IPPROTO_ICMPV6);
 		p.type = 136;
 		p.ttl = 255;
-		if ((code = passes(c, &p, &pass, verdict, sizeof(verdict), err)))
+		peer_mac_on_link(&gateways[g].addr, gateways[g].ifindex,
+				 l->c->image->config.flags & RULE_MAC ? MAC_WAIT_MS : 0, &from);
+		code = warn_about(l, &p, &from, "neighbour discovery of the gateway", err);
+		if (code)
 			return code;
-		if (!pass)
-			warn(ret, "neighbour discovery of the gateway", &gateways[g].addr, verdict);
 	}
 	return 0;
 }
@@ -420,9 +481,9 @@ int lockout_check(struct candidate *c, const struct instance *i, const struct ap
 		return code;
 	if (o->quick && !o->force && (code = check_logins(&l, err)))
 		return code;
-	if ((code = check_resolvers(&l, ret, err)))
+	if ((code = check_resolvers(&l, err)))
 		return code;
-	return check_gateways(c, ret, err);
+	return check_gateways(&l, err);
 }
 
 // ---- a further interface ------------------------------------------------------------------------
@@ -497,14 +558,16 @@ static int ask_packet(const struct gate_seen *s, struct test_program *test,
 	return code ? code : test_program_run(test, frame, length, &question, ret, err);
 }
 
-// Do the packets of the login pass? If not, the answer in words.
-static int ask(const struct gate_seen *s, const struct session *session, bool *ret, char *buf,
-	       size_t size, struct err *err)
+// Do the packets of the login pass on the device? If not, the answer in words.
+static int ask(const struct gate_seen *s, const struct gate *gate, const char *device, bool *ret,
+	       char *buf, size_t size, struct err *err)
 {
 	CLEANUP_GENERATION struct generation *g = NULL;
 	CLEANUP_TEST_PROGRAM struct test_program *test = NULL;
 	struct resolved_packet packets[LOGIN_PACKETS];
+	const struct session *session = gate->session;
 	struct test_result result;
+	struct peer_mac from;
 	int code = generation_open(s->instance, s->generation, &g, err);
 
 	if (code)
@@ -512,7 +575,10 @@ static int ask(const struct gate_seen *s, const struct session *session, bool *r
 	if ((code = test_program_open(s->instance, g, &test, err)))
 		return code;
 	*ret = true;
-	login_packets(session, packets);
+	peer_mac_find(&session->peer, test_program_asks_mac(test) ? MAC_WAIT_MS : 0, &from);
+	if (s->holds && test_program_asks_mac(test) && !peer_mac_is_certain(&from))
+		return gate->trial ? 0 : refuse_mac(session, &from, device, false, err);
+	login_packets(session, &from, packets);
 	for (size_t n = 0; n < LOGIN_PACKETS && *ret; n++) {
 		if ((code = ask_packet(s, test, &packets[n], &result, err)))
 			return code;
@@ -533,7 +599,7 @@ static int check_known(const struct gate_seen *s, const struct link *link, const
 
 	// Without a policy and without entries nothing can be dropped that a login sends.
 	if (s->holds || s->instance->knobs->overlay)
-		code = ask(s, gate->session, &pass, verdict, sizeof(verdict), err);
+		code = ask(s, gate, link->name, &pass, verdict, sizeof(verdict), err);
 	if (code || pass)
 		return code;
 	addr_format(&gate->session->peer, peer);

@@ -29,6 +29,7 @@ struct test_program {
 	uint8_t *packet;
 	size_t size;
 	program_refused refused;
+	bool asks_mac; // its policy; found pinned: not known
 };
 
 #define PACKET_MAX 16384
@@ -92,7 +93,7 @@ static int prepare(struct policy_bpf *skel, const struct instance *i, const stru
 
 // The programs of the test program are linked by an array of their own: the programs of the
 // original would count.
-static int load(struct policy_bpf *skel, const struct instance *i, const struct generation *g,
+static int load(struct test_program *t, const struct instance *i, const struct generation *g,
 		bool has_short, bool *ret_short, struct err *err)
 {
 	struct markers markers;
@@ -101,11 +102,12 @@ static int load(struct policy_bpf *skel, const struct instance *i, const struct 
 	if (code)
 		return code;
 	markers_number(&markers, MARK_TEST, 1);
-	if ((code = prepare(skel, i, g, has_short)))
+	t->asks_mac = markers.at[MARK_MACS].value;
+	if ((code = prepare(t->skel, i, g, has_short)))
 		return err_system(err, -code, "cannot prepare the policy's test program");
-	if ((code = program_load(skel, &markers, ret_short, err)))
+	if ((code = program_load(t->skel, &markers, ret_short, err)))
 		return code;
-	code = parts_link(skel);
+	code = parts_link(t->skel);
 	return code ? err_system(err, -code, "cannot link the policy's test program") : 0;
 }
 
@@ -116,7 +118,7 @@ static int open_way(struct test_program *t, const struct instance *i, const stru
 	t->skel = markers_open();
 	if (!t->skel)
 		return err_system(err, errno, "cannot open the policy program");
-	return load(t->skel, i, g, has_short, ret_short, err);
+	return load(t, i, g, has_short, ret_short, err);
 }
 
 // The short program has more to verify as a test program. If the kernel refuses it, only the
@@ -141,6 +143,11 @@ static int open_either(struct test_program *t, const struct instance *i, const s
 const char *test_program_refused(const struct test_program *t)
 {
 	return t->refused;
+}
+
+bool test_program_asks_mac(const struct test_program *t)
+{
+	return t->asks_mac;
 }
 
 static struct test_program *test_program_new(void)

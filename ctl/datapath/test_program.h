@@ -25,6 +25,8 @@ int test_program_find(const struct instance *i, uint32_t generation, struct test
 // Why the kernel refuses the short program as a test program, so that only the general one answers;
 // "": it does not.
 const char *test_program_refused(const struct test_program *t);
+// Has its policy a rule with a MAC address? Of one that test_program_open() has made.
+bool test_program_asks_mac(const struct test_program *t);
 void test_program_free(struct test_program *t);
 void test_program_cleanup(struct test_program **t);
 #define CLEANUP_TEST_PROGRAM CLEANUP(test_program_cleanup)

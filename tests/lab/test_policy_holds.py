@@ -243,6 +243,25 @@ def test_no_way_of_attaching_cuts_off_the_own_login(pair, second, weir, apply, w
     assert "near1" not in policy_on(weir)
 
 
+def test_attach_demands_a_trial_where_routers_share_the_mac_address(pair, second, weir, apply):
+    shared = "00:00:5e:00:01:0a"
+    weir("attach", "near0")
+    everywhere(weir, apply, f'"mac" drop mac not {shared}')
+    before, = json.loads(run(["ip", "-j", "-n", pair.far_netns, "link", "show", "far1"]).stdout)
+    try:
+        for mac, wanted in (before["address"], "cut off your own login"), (shared, f"routers share the MAC address {shared}"):
+            run(["ip", "-n", pair.far_netns, "link", "set", "far1", "address", mac])
+            pair.near(["ip", "neigh", "replace", FAR1, "lladdr", mac, "dev", "near1"])
+            status, printed = from_afar(pair, weir, "attach", "near1")
+            assert status == 3 and wanted in printed and "weir attach near1 --confirm" in printed, printed
+            assert on_near1(pair) is None
+        status, printed = from_afar(pair, weir, "attach", "near1", "--confirm=60s")
+        assert status == 0 and on_near1(pair), printed
+    finally:
+        run(["ip", "-n", pair.far_netns, "link", "set", "far1", "address", before["address"]])
+        pair.near(["ip", "neigh", "replace", FAR1, "lladdr", before["address"], "dev", "near1"])
+
+
 def test_force_attaches_all_the_same(pair, second, weir, apply):
     weir("attach", "near0")
     everywhere(weir, apply, "default drop")

@@ -166,6 +166,52 @@ def test_a_login_is_asked_about_with_its_mac_address(pair, on, apply, peer):
     assert pair.passes(udp()) == [False]
 
 
+@contextlib.contextmanager
+def far_has(pair, mac):
+    """far has this MAC address, and near knows it; None: near does not know any."""
+    try:
+        pair.far(["ip", "link", "set", "far0", "address", mac or pair.far_mac])
+        for address in pair.far4, pair.far6:
+            pair.near(["ip", "neigh", "replace", address, "lladdr", mac or pair.far_mac, "dev", "near0"])
+        yield
+    finally:
+        pair.far(["ip", "link", "set", "far0", "address", pair.far_mac])
+        for address in pair.far4, pair.far6:
+            pair.near(["ip", "neigh", "replace", address, "lladdr", pair.far_mac, "dev", "near0"])
+
+
+@pytest.mark.parametrize("peer", [SOURCE4, SOURCE6])
+def test_a_mac_address_that_routers_share_proves_nothing(pair, on, apply, peer):
+    """Routers with VRRP answer with one address and send from others."""
+    shared = "00:00:5e:00:01:0a"
+    rule = f'"mac" drop mac not {shared}'
+    apply("pass from any")
+    command = [WEIR, "-n", on.name, "apply"]
+    with far_has(pair, shared):
+        status, printed = logged_in(pair, peer, [*command, apply.write(rule)])
+        assert status == 3 and f"routers share the MAC address {shared}" in printed and "--confirm" in printed, printed
+        status, printed = logged_in(pair, peer, [*command, apply.write(rule), "--force"])
+        assert status == 0, printed
+        warned = apply("pass from any").stderr + apply(rule, "--force").stderr
+        assert f"mac pass answers of the resolver {pair.resolver}: routers share" in warned
+        assert "gateway" not in warned  # only rules with type are for neighbour discovery
+        on("rollback", "--force")
+        status, printed = logged_in(pair, peer, [*command, apply.write(f"{MARK}always pass from {peer}\n{rule}")])
+        assert status == 0, printed  # no rule with mac decides
+        status, printed = logged_in(pair, peer, [*command, apply.write(f"{MARK}drop from {peer}\n{rule}")])
+        assert status == 3 and "would cut off" in printed, printed
+        status, printed = logged_in(pair, peer, [*command, apply.write(rule), "--confirm=60s"])
+        assert status == 0, printed
+
+
+def test_warnings_are_about_the_mac_address_of_the_host(pair, apply):
+    warned = apply(f'"mac" drop mac {pair.far_mac}', "--force").stderr
+    assert f"drop answers of the resolver {pair.resolver}" in warned and "gateway" not in warned
+    warned = apply(f'"mac" drop type nd-neighbor-advert mac {pair.far_mac}').stderr
+    assert f"drop neighbour discovery of the gateway {pair.far6}" in warned and "resolver" not in warned
+    assert "warning" not in apply('"mac" drop mac 02:00:00:00:00:01').stderr
+
+
 def test_default_drop_needs_a_way_in_for_the_login(pair, on, apply):
     command = [WEIR, "-n", on.name, "apply"]
     status, printed = logged_in(pair, SOURCE4, [*command, apply.write("default drop")])

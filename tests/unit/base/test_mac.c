@@ -56,6 +56,24 @@ static void test_bytes(void **state)
 			 0xfedcba987654);
 }
 
+static void test_shared(void **state)
+{
+	static const struct {
+		uint64_t first, last;
+	} shared[] = {{0x00005e000100, 0x00005e0002ff},
+		      {0x00000c07ac00, 0x00000c07acff},
+		      {0x00000c9ff000, 0x00000c9fffff},
+		      {0x000573a00000, 0x000573a00fff},
+		      {0x0007b4000000, 0x0007b40fffff}};
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
+		assert_true(mac_is_shared(shared[i].first) && mac_is_shared(shared[i].last));
+		assert_false(mac_is_shared(shared[i].first - 1));
+		assert_false(mac_is_shared(shared[i].last + 1));
+	}
+	assert_false(mac_is_shared(0) || mac_is_shared(MAC_LAST));
+}
+
 static void test_capitals(void **state)
 {
 	uint64_t mac = 0;
@@ -78,9 +96,8 @@ static void test_invalid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_valid),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_capitals),
+		cmocka_unit_test(test_valid),   cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_shared),  cmocka_unit_test(test_capitals),
 		cmocka_unit_test(test_invalid),
 	};
 
