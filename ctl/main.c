@@ -12,7 +12,7 @@
 
 #include "ctl/agent/notify.h"
 #include "ctl/agent/process.h"
-#include "ctl/base/diag.h"
+#include "ctl/base/diag_nearest.h"
 #include "ctl/base/log.h"
 #include "ctl/base/progress.h"
 #include "ctl/base/text.h"

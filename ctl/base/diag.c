@@ -1,185 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Located errors: the queue, the printed order, and the excerpt below each, a window of 100 columns
-// around the caret with one column for a code point.
+// The queue of located errors: stored as they are found, sorted by place when they are printed.
 #include "ctl/base/diag.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/diag_draw.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
-
-#define WINDOW       100  // columns
-#define LEAD         40   // columns before the caret where the line does not fit
-#define TAB          8    // columns
-#define BEFORE_BYTES 1024 // how much of a line is read around the caret: a line can have megabytes
-#define AFTER_BYTES  512
-#define GREEN        "\033[1;32m"
-#define PLAIN        "\033[0m"
-
-// The `len` bytes at `offset` in the line text[start..end), which is number `line`.
-struct diag_excerpt {
-	const char *text;
-	size_t start, end;
-	size_t offset, len;
-	unsigned line;
-};
-
-struct glyph {
-	const char *at;
-	size_t len;   // bytes in the text
-	size_t width; // columns
-	bool shown;   // unchanged, else as '?'; a tab as blanks
-};
-
-static struct glyph glyph_at(const char *at, size_t len, size_t column)
-{
-	size_t n = text_shown(at, len);
-
-	if (*at == '\t')
-		return (struct glyph){at, 1, TAB - column % TAB, false};
-	if (n)
-		return (struct glyph){at, n, 1, true};
-	n = text_utf8(at, len); // a control character of two bytes is one '?'
-	return (struct glyph){at, n ? n : 1, 1, false};
-}
-
-// The part of a line that is read; in columns: the first and the last one of the caret, and their
-// number.
-struct drawn_line {
-	const char *at, *end;
-	size_t caret, caret_end, columns;
-};
-
-// The part of the line near the caret. Where it cuts, more columns are left than the window has,
-// even if all code points have four bytes; one that is cut itself is outside the window.
-static struct drawn_line near_caret(const struct diag_excerpt *e)
-{
-	struct drawn_line r = {.at = e->text + e->start, .end = e->text + e->end};
-	const char *caret = e->text + e->offset;
-
-	if (caret - r.at > BEFORE_BYTES)
-		r.at = caret - BEFORE_BYTES;
-	if (r.end - caret > AFTER_BYTES)
-		r.end = caret + AFTER_BYTES;
-	return r;
-}
-
-static void measure(struct drawn_line *r, const struct diag_excerpt *e)
-{
-	const char *caret = e->text + e->offset, *caret_end = caret + e->len, *at = r->at;
-	struct glyph g;
-
-	for (; at < r->end; at += g.len) {
-		g = glyph_at(at, (size_t)(r->end - at), r->columns);
-		if (at + g.len <= caret)
-			r->caret = r->columns + g.width;
-		r->columns += g.width;
-		if (at < caret_end)
-			r->caret_end = r->columns;
-	}
-	if (r->caret_end <= r->caret)
-		r->caret_end = r->caret + 1;
-}
-
-struct window {
-	size_t from, to;             // columns that are drawn
-	bool cut_before, cut_behind; // the first, the last is drawn as "…"
-};
-
-static struct window place_window(const struct drawn_line *r)
-{
-	struct window w = {.to = r->columns};
-
-	if (r->columns > WINDOW) {
-		if (r->caret > WINDOW - LEAD)
-			w.from = r->caret - LEAD;
-		if (w.from + WINDOW > r->columns)
-			w.from = r->columns - WINDOW;
-		w.to = w.from + WINDOW;
-	}
-	w.cut_before = w.from > 0;
-	w.cut_behind = w.to < r->columns;
-	return w;
-}
-
-static void draw_column(struct text *out, const struct window *w, size_t column,
-			const struct glyph *g)
-{
-	if ((w->cut_before && column == w->from) || (w->cut_behind && column + 1 == w->to))
-		text_add(out, "…");
-	else if (g->shown)
-		text_addn(out, g->at, g->len);
-	else
-		text_addc(out, *g->at == '\t' ? ' ' : '?');
-}
-
-static void draw_line(struct text *out, const struct drawn_line *r, const struct window *w)
-{
-	const char *at = r->at;
-	size_t column = 0;
-	struct glyph g;
-
-	for (; at < r->end && column < w->to; at += g.len) {
-		g = glyph_at(at, (size_t)(r->end - at), column);
-		for (size_t i = 0; i < g.width; i++, column++)
-			if (column >= w->from && column < w->to)
-				draw_column(out, w, column, &g);
-	}
-}
-
-static void draw_caret(struct text *out, const struct drawn_line *r, const struct window *w)
-{
-	size_t end = r->caret_end;
-
-	if (end > w->to)
-		end = r->caret < w->to ? w->to : r->caret + 1;
-	for (size_t i = w->from; i < r->caret; i++)
-		text_addc(out, ' ');
-	text_addc(out, '^');
-	for (size_t i = r->caret + 1; i < end; i++)
-		text_addc(out, '~');
-}
-
-static void trim(struct text *out)
-{
-	while (out->len && out->at[out->len - 1] == ' ')
-		out->at[--out->len] = '\0';
-}
-
-// Adds both lines with their newlines; hint may be NULL.
-static void diag_draw(struct text *out, const struct diag_excerpt *e, const char *hint, bool color)
-{
-	struct drawn_line r = near_caret(e);
-	struct window w;
-	size_t start = out->len, gutter;
-
-	measure(&r, e);
-	w = place_window(&r);
-	text_addf(out, "%5u", e->line);
-	gutter = out->len - start;
-	text_add(out, " | ");
-	draw_line(out, &r, &w);
-	trim(out);
-	text_addf(out, "\n%*s | ", (int)gutter, "");
-	text_add(out, color ? GREEN : "");
-	draw_caret(out, &r, &w);
-	text_add(out, color ? PLAIN : "");
-	if (hint && *hint) {
-		text_addc(out, ' ');
-		text_add_shown(out, hint, strlen(hint));
-	}
-	text_addc(out, '\n');
-}
 
 #define KEPT_MAX 200 // of each level
 #define LEVELS   2
 #define BOLD     "\033[1m"
 #define RED      "\033[1;31m"
 #define MAGENTA  "\033[1;35m"
+#define PLAIN    "\033[0m"
 
 // A file, with the offsets of its lines after the first request for a line number. Without them, a
 // list with a million invalid lines would be counted from the start for each.
@@ -519,75 +356,4 @@ void diag_each(const struct diag *d, diag_visit *visit, void *ctx)
 		visit(ctx, item->level, item->at.file ? item->at.file->name : NULL, p.line,
 		      p.column, item->message, item->hint);
 	}
-}
-
-// ---- did you mean -------------------------------------------------------------------------------
-
-static bool same(char a, char b)
-{
-	return tolower((unsigned char)a) == tolower((unsigned char)b);
-}
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-// Edits that turn a[0..i] into b[0..j], from the three rows of the table that are kept: this one is
-// row i, counted from 1.
-static size_t cell(size_t *const rows[3], const char *a, size_t i, const char *b, size_t j)
-{
-	size_t n = rows[1][j - 1] + !same(a[i - 1], b[j - 1]);
-
-	n = least(n, least(rows[1][j], rows[0][j - 1]) + 1);
-	if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
-		n = least(n, rows[2][j - 2] + 1);
-	return n;
-}
-
-// Optimal string alignment: insertion, deletion, substitution and the transposition of neighbours
-// count one; upper and lower case are the same. G. Navarro, "A guided tour to approximate string
-// matching", ACM Computing Surveys 33(1), 2001.
-static size_t distance(const char *a, const char *b)
-{
-	size_t a_len = strlen(a), b_len = strlen(b);
-	CLEANUP_FREE size_t *memory = mem_zalloc(3 * (b_len + 1), sizeof(size_t));
-	size_t *rows[3] = {memory, memory + b_len + 1, memory + 2 * (b_len + 1)};
-
-	for (size_t j = 0; j <= b_len; j++)
-		rows[0][j] = j;
-	for (size_t i = 1; i <= a_len; i++) {
-		size_t *oldest = rows[2];
-
-		rows[2] = rows[1];
-		rows[1] = rows[0];
-		rows[0] = oldest;
-		rows[0][0] = i;
-		for (size_t j = 1; j <= b_len; j++)
-			rows[0][j] = cell(rows, a, i, b, j);
-	}
-	return rows[0][b_len];
-}
-
-const char *diag_nearest(const char *word, const char *const *candidates, size_t n)
-{
-	size_t len = strlen(word), limit = len >= 6 ? len / 3 : 1;
-	const char *nearest = NULL;
-
-	for (size_t i = 0; i < n; i++) {
-		size_t other = strlen(candidates[i]);
-		size_t apart = len > other ? len - other : other - len, d;
-
-		if (apart > limit)
-			continue;
-		d = distance(word, candidates[i]);
-		// A word of one letter that is another one has nothing in common with it.
-		if (d > limit || d >= (len > other ? len : other))
-			continue;
-		nearest = candidates[i];
-		limit = d - (d > 0); // only a closer one is better
-		if (d == 0)
-			break;
-	}
-	return nearest;
 }

@@ -74,7 +74,3 @@ void diag_print(const struct diag *d, FILE *f, bool color);
 typedef void diag_visit(void *ctx, enum diag_level level, const char *file, unsigned line,
 			unsigned column, const char *message, const char *hint);
 void diag_each(const struct diag *d, diag_visit *visit, void *ctx);
-
-// The candidate closest to `word` by edit distance (transpositions count one) if it is close enough
-// to suggest (at most a third of the length, at least 1), else NULL. For "did you mean".
-const char *diag_nearest(const char *word, const char *const *candidates, size_t n);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/base/diag.h"
+#include "ctl/base/diag_nearest.h"
 #include "ctl/base/num.h"
 
 static const struct args_option *find(const struct args *args, const char *name, size_t len,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/base/diag.h"
+#include "ctl/base/diag_nearest.h"
 #include "ctl/cmd/block_url.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/show.h"

@@ -5,15 +5,9 @@
 // (https://maxmind.github.io/MaxMind-DB/). It is found by what its records have, not by its name.
 #pragma once
 
-#include "ctl/base/addr.h"
 #include "ctl/base/geo.h"
 #include "ctl/base/vec.h"
-
-struct geo_ranges {
-	VEC(struct prefix)
-	prefixes;     // sorted by prefix_compare, neighbours joined; none: not in the database
-	char *source; // the file
-};
+#include "ctl/net/geo_ranges.h"
 
 // Where databases are, for the whole process: files and folders with commas between them. NULL:
 // /var/lib/GeoIP and /usr/share/GeoIP. Of several databases that fit, the first one by this order,

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/base/diag.h"
+#include "ctl/base/diag_nearest.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/net/ethtool.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
+#include "ctl/base/diag_nearest.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/policy/checker.h"

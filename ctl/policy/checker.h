@@ -29,3 +29,11 @@ enum check_side { SIDE_FROM, SIDE_TO, SIDE_SET, SIDE_VIP, SIDE_SOURCE };
 // The items of an address list: services and dynamic sets only where they are allowed, form of host
 // names. False with errors queued.
 bool check_addresses(struct checker *c, const struct ast_list *list, enum check_side side);
+
+// ---- statements ---------------------------------------------------------------------------------
+// Each queues errors and marks a statement that has one as broken.
+
+void check_rule(struct checker *c, struct ast_rule *rule);    // check_rule.c
+void check_service(struct checker *c, struct ast_service *a); // check_service.c
+void check_expect(struct checker *c, struct ast_expect *a);   // check_expect.c
+void check_identities(struct checker *c); // sets them for all rules (check_identities.c)

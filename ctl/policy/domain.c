@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/diag_nearest.h"
 #include "ctl/base/mac.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ctl/base/diag.h"
+#include "ctl/base/diag_nearest.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/fields.h"
 #include "ctl/policy/words.h"

@@ -84,4 +84,8 @@ bool parse_rule(struct parser *p);
 // A rule with an error keeps its name, so that the name is not reported as unknown.
 void parse_break_rule(struct ast_rule *rule);
 bool parse_service(struct parser *p);
+// The option "check" of a service; t: its word (parse_check.c).
+bool parse_check(struct parser *p, struct ast_check *c, const struct token *t);
+// 1 to 65535, for a check or a backend (parse_check.c).
+bool parse_port_number(struct parser *p, bool *ret_has, uint16_t *ret);
 bool parse_expect(struct parser *p);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/table/table6_nodes.h"
 #include "ctl/table/tables.h"
 
 // Each access of a look-up is counted.
