@@ -167,4 +167,17 @@ BOUNDS_INLINE __u64 is_less(__u64 a, __u64 b)
 	return a < b;
 }
 
+BOUNDS_INLINE __u64 is_zero64(__u64 difference)
+{
+	return !difference;
+}
+
 #endif
+
+/* 1 if a is less than b, of any 64 bits: the borrow of a - b. */
+BOUNDS_INLINE __u64 is_below(__u64 a, __u64 b)
+{
+	__u64 borrow = (~a & b) | ((~a | b) & (a - b));
+
+	return BOUND_HIDE(borrow) >> 63;
+}

@@ -21,7 +21,8 @@
 
 /* MAC addresses and ranges of all rules; equal lists count once. Each has two edges
  * (common/edges.h). */
-#define POLICY_MACS 32768
+#define POLICY_MACS  32768
+#define POLICY_PAIRS 32768 /* all sets together; addresses are found in 16 steps */
 
 /* Prefixes of all sets and lists together; each takes 32 bytes while it is resolved. */
 #define POLICY_PREFIXES (4u << 20)

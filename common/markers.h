@@ -14,6 +14,7 @@
  * jumps, so the verifier takes a policy without the word as if the word did not exist. */
 #define WEIR_WORD_MARKERS(X) \
 	X(MACS) /* mac */ \
+	X(PAIRS) /* a set of pairs */ \
 	X(UNTRACKED) /* not established */ \
 	X(PORT_LIMITS) /* a limit per source and port */ \
 	X(SET_COUNTS) /* a dynamic set that counts */ \

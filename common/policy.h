@@ -82,13 +82,16 @@ _Static_assert(sizeof(struct policy_test) == 80, "layout");
 #define RULE_UNTRACKED   (1u << 14) /* not established */
 #define RULE_CONNECTIONS (1u << 15) /* connections of the source, with RULE_UNDER */
 #define RULE_MAC         (1u << 16)
+#define RULE_FROM_PAIRS  (1u << 17)
+#define RULE_TO_PAIRS    (1u << 18)
+#define RULE_PAIRS       (RULE_FROM_PAIRS | RULE_TO_PAIRS)
 /* Connection tracking is asked. */
 #define RULE_TRACKING (RULE_ESTABLISHED | RULE_UNTRACKED)
 /* Flags that must be tested before the action; a policy without any takes the first bit
  * immediately. */
 #define RULE_CONDITIONS                                                                          \
 	(RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_PROBABILITY | RULE_ESTABLISHED | RULE_LIMIT | \
-	 RULE_FROM_SET | RULE_TO_SET | RULE_UNTRACKED | RULE_CONNECTIONS | RULE_MAC)
+	 RULE_FROM_SET | RULE_TO_SET | RULE_UNTRACKED | RULE_CONNECTIONS | RULE_MAC | RULE_PAIRS)
 
 /* Time of rates: jiffies64 << RATE_SHIFT. */
 #define RATE_SHIFT 20
@@ -119,9 +122,10 @@ struct policy_rule {
 	__u32 log_interval; /* jiffies between two records, at least 1 */
 	__u64 add_ticks;    /* jiffies an added address stays; 0: permanent */
 	__u32 connections;  /* RULE_CONNECTIONS: so many, by `per` and masks */
-	__u32 connection_rule;  /* number among the rules of common/connections.h */
-	__u32 mac_first, mac_n; /* RULE_MAC: edges, see common/edges.h */
-	__u64 pad1[3];
+	__u32 connection_rule;            /* number among the rules of common/connections.h */
+	__u32 mac_first, mac_n;           /* RULE_MAC: edges, see common/edges.h */
+	__u32 pairs_first[2], pairs_n[2]; /* the same of RULE_FROM_PAIRS and RULE_TO_PAIRS */
+	__u64 pad1;
 };
 _Static_assert(sizeof(struct policy_rule) == 128, "layout");
 

@@ -112,6 +112,8 @@ enum table_vip_constant {
 enum table_list_constant {
 	L_EDGES,
 	L_EDGES_N, /* at least 1 */
+	L_PAIRS6,  /* IPv6 addresses of pairs */
+	L_PAIRS6_N,
 	TABLE_LIST_CONSTANTS,
 };
 

@@ -12,6 +12,7 @@
 #include "xdp/event.bpf.h"
 #include "xdp/limit.bpf.h"
 #include "xdp/mac.bpf.h"
+#include "xdp/pairs.bpf.h"
 #include "xdp/reply.bpf.h"
 #include "xdp/sets.bpf.h"
 #include "xdp/test.bpf.h"
@@ -179,12 +180,24 @@ static __always_inline bool mac_of_rule_holds(struct xdp_md *ctx, const struct p
 	return mac_holds(ctx, rule->mac_first, rule->mac_n);
 }
 
+static __always_inline bool pairs_of_rule_hold(struct packet *pkt, const struct policy_rule *rule)
+{
+	if (!marker_is(MARK_PAIRS, 1) || !(rule->flags & RULE_PAIRS))
+		return true;
+	if (rule->flags & RULE_FROM_PAIRS &&
+	    !pairs_hold(pkt, rule->pairs_first[0], rule->pairs_n[0], 1))
+		return false;
+	return !(rule->flags & RULE_TO_PAIRS) ||
+	       pairs_hold(pkt, rule->pairs_first[1], rule->pairs_n[1], 0);
+}
+
 static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
 				       const struct policy_rule *rule, __u32 index)
 {
 	const struct policy_test *test;
 
-	if (!length_ttl_dscp(ctx, pkt, rule) || !mac_of_rule_holds(ctx, rule))
+	if (!length_ttl_dscp(ctx, pkt, rule) || !mac_of_rule_holds(ctx, rule) ||
+	    !pairs_of_rule_hold(pkt, rule))
 		return false;
 	if (!is_test())
 		return conditions_hold(ctx, pkt, rule, index);

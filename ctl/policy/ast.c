@@ -121,4 +121,6 @@ const struct set_kind set_kinds[AST_SET_KINDS] = {
 	[AST_SET_MACS] = {"macs", "MAC addresses", "write mac @NAME",
 			  "02:00:5e:00:53:01, 02:00:5e:00:53:02",
 			  "write 00:00:00:00:00:00-ff:ff:ff:ff:ff:ff, not …"},
+	[AST_SET_PAIRS] = {"pairs", "pairs", "write from @NAME or to @NAME",
+			   "192.0.2.1 port 80, 2001:db8::1 port 443", NULL},
 };

@@ -29,6 +29,7 @@ enum ast_item_kind {
 	AST_FILE,   // file STRING, in sets only
 	AST_GEO,    // country WORD, asn WORD
 	AST_URL,    // url STRING, in sets only
+	AST_PAIR,   // WORD port SPAN, in sets of pairs only
 };
 
 // Kinds of words in the position of an address: weir-policy(5), ADDRESSES.
@@ -50,16 +51,17 @@ struct ast_url { // what only AST_URL has
 struct ast_item {
 	struct diag_at at;
 	const char *word;
-	const struct ast_url *url; // AST_URL
-	uint32_t line;             // of `at`, from 1
-	uint32_t min;              // AST_FILE, AST_URL: fewer good lines refuse the file
-	uint32_t value;            // set by resolve: the number of its value, plus one
-	uint8_t kind;              // enum ast_item_kind
-	uint8_t as_address;        // AST_WORD: enum ast_word
-	uint8_t geo;               // AST_GEO: enum geo_kind
-	bool negated;              // with "not"
-	bool lax;                  // AST_FILE, AST_URL
-	bool wide;                 // the same, and host names
+	const struct ast_url *url;      // AST_URL
+	uint32_t line;                  // of `at`, from 1
+	uint32_t min;                   // AST_FILE, AST_URL: fewer good lines refuse the file
+	uint16_t port_first, port_last; // AST_PAIR
+	uint32_t value;                 // set by resolve: the number of its value, plus one
+	uint8_t kind;                   // enum ast_item_kind
+	uint8_t as_address;             // AST_WORD: enum ast_word
+	uint8_t geo;                    // AST_GEO: enum geo_kind
+	bool negated;                   // with "not"
+	bool lax;                       // AST_FILE, AST_URL
+	bool wide;                      // the same, and host names
 };
 
 // LIST of the grammar. "not a, b" is negated as a whole and its first item is not.
@@ -248,7 +250,7 @@ struct ast_define {
 };
 
 // The elements of a set: addresses, or numbers.
-enum ast_set_kind { AST_SET_ADDRESSES, AST_SET_PORTS, AST_SET_MACS, AST_SET_KINDS };
+enum ast_set_kind { AST_SET_ADDRESSES, AST_SET_PORTS, AST_SET_MACS, AST_SET_PAIRS, AST_SET_KINDS };
 
 struct set_kind {
 	const char *word;                     // after the name of the set; NULL: none

@@ -16,7 +16,8 @@ struct place_check {
 	struct checker *c;
 	enum check_side side;
 	const struct leaves *leaves;
-	bool alone; // the one item of a list without "not"
+	bool single; // the list has one item, perhaps after "not"
+	bool alone;  // the one item of a list without "not"
 	bool ok;
 };
 
@@ -128,6 +129,15 @@ static void check_word(struct place_check *p, const struct ast_item *item)
 		check_service_word(p, item);
 }
 
+static void check_pairs(struct place_check *p, const struct ast_item *item)
+{
+	if (p->side != SIDE_FROM && p->side != SIDE_TO)
+		fail(p, item, "write from @NAME or to @NAME",
+		     "is a set of pairs, not of IP addresses");
+	else if (!p->single)
+		fail(p, item, "write a rule for each", "has pairs; it must be the only item");
+}
+
 static void check_set(struct place_check *p, const struct ast_item *item)
 {
 	const struct set_kind *kind;
@@ -139,6 +149,10 @@ static void check_set(struct place_check *p, const struct ast_item *item)
 	if (number == INDEX_NONE || ast_set_is_addresses(&p->c->ast->sets.at[number]))
 		return;
 	kind = &set_kinds[p->c->ast->sets.at[number].kind];
+	if (kind == &set_kinds[AST_SET_PAIRS]) {
+		check_pairs(p, item);
+		return;
+	}
 	snprintf(what, sizeof(what), "is a set of %s, not of IP addresses", kind->what);
 	if (kind->word)
 		fail(p, item, kind->use, what);
@@ -196,7 +210,8 @@ bool check_addresses(struct checker *c, const struct ast_list *list, enum check_
 			   ? expand_elements(&c->expander, list, c->diag, &leaves)
 			   : expand(&c->expander, list, POLICY_LIST_ITEMS, c->diag, &leaves);
 
-	p.alone = leaves.all.n == 1 && !leaves.negated && !leaves.all.at[0].negated;
+	p.single = leaves.all.n == 1 && !leaves.all.at[0].negated;
+	p.alone = p.single && !leaves.negated;
 	vec_each (&leaves.all, leaf)
 		check_leaf(&p, leaf->item);
 	leaves_free(&leaves);

@@ -27,6 +27,7 @@ const struct domain domain_address = {
 	.keywords = {"any", "self"},
 };
 
+const struct domain domain_pair = {.item = "an address and its port"};
 const struct domain domain_flag = {.item = "a TCP flag"};
 const struct domain domain_none = {.item = "nothing"}; // the field has no list
 
@@ -338,4 +339,5 @@ const struct domain *const set_domains[AST_SET_KINDS] = {
 	[AST_SET_ADDRESSES] = &domain_address,
 	[AST_SET_PORTS] = &domain_port,
 	[AST_SET_MACS] = &domain_mac,
+	[AST_SET_PAIRS] = &domain_pair,
 };

@@ -239,12 +239,34 @@ static bool parse_url_words(struct parser *p, struct ast_item *item)
 	return true;
 }
 
+// ADDRESS "port" SPAN
+static bool parse_pair(struct parser *p, struct ast_item *item)
+{
+	struct ast_span span = {0};
+
+	if (item->negated)
+		return parse_fail(p, p->at[-1].at, "leave the pair out",
+				  "a set of pairs has no exclusions");
+	if (!at_value(p, &domain_address))
+		return expected_item(p, &domain_pair, false);
+	fill_item(item, AST_PAIR, parse_next(p));
+	if (!parse_accept_word(p, "port"))
+		return parse_expected(p, "port", "write ADDRESS port PORT");
+	if (!parse_number_span(p, "a port", UINT16_MAX, &span))
+		return false;
+	item->port_first = (uint16_t)span.first;
+	item->port_last = (uint16_t)span.last;
+	return true;
+}
+
 static bool parse_element(struct parser *p, const struct domain *domain, struct ast_item *item)
 {
 	const struct token *name;
 	bool url;
 
 	item->negated = parse_accept_word(p, "not");
+	if (domain == &domain_pair)
+		return parse_pair(p, item);
 	url = parse_is_word(p, "url");
 	if (domain != &domain_address || (!url && !parse_is_word(p, "file")))
 		return parse_item(p, domain, false, item);

@@ -48,6 +48,8 @@ static void keep_lists(struct resolver *r)
 	to->n_addresses = r->addresses.n;
 	to->addresses =
 		arena_copy(&to->memory, r->addresses.at, r->addresses.n, sizeof(*to->addresses));
+	to->n_pairs = r->pairs.n;
+	to->pairs = arena_copy(&to->memory, r->pairs.at, r->pairs.n, sizeof(*to->pairs));
 	to->n_macs = r->macs.n;
 	to->macs = arena_copy(&to->memory, r->macs.at, r->macs.n, sizeof(*to->macs));
 }
@@ -73,6 +75,7 @@ static void free_resolver(struct resolver *r)
 	vec_free(&r->geos);
 	vec_free(&r->addresses);
 	vec_free(&r->macs);
+	vec_free(&r->pairs);
 	vec_free(&r->facts);
 	vec_free(&r->files);
 	vec_free(&r->items);

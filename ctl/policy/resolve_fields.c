@@ -191,6 +191,14 @@ static void demand(struct field_work *k, const struct need *need)
 	proto->given = true;
 }
 
+static bool has_pairs(struct field_work *k)
+{
+	bool negated;
+
+	return resolve_pairs_of(k->r, &k->ast->fields[AST_FROM], &negated) != INDEX_NONE ||
+	       resolve_pairs_of(k->r, &k->ast->fields[AST_TO], &negated) != INDEX_NONE;
+}
+
 static void demand_all(struct field_work *k)
 {
 	struct need ports = {.what = "ports", .at = k->ast->field_at[AST_DPORT]};
@@ -206,7 +214,9 @@ static void demand_all(struct field_work *k)
 	bits_set(established.bits, PROTO_UDP);
 	if (!ports.at.file)
 		ports.at = k->ast->field_at[AST_SPORT];
-	if (has(k, AST_SPORT) || has(k, AST_DPORT))
+	if (!ports.at.file)
+		ports.at = k->ast->at;
+	if (has(k, AST_SPORT) || has(k, AST_DPORT) || has_pairs(k))
 		demand(k, &ports);
 	if (has(k, AST_FLAGS))
 		demand(k, &flags);
@@ -438,6 +448,7 @@ static void read_field(struct field_work *k, enum ast_field field)
 		k->ret->probability = (struct resolved_probability){true, k->ast->probability};
 		return;
 	case FORM_ADDRESS: // see resolve_rule.c
+	case FORM_PAIRS:   // see resolve_pairs.c
 	case FORM_TYPES:   // depend on the protocols, see read_types
 	case FORM_LIMIT:   // see read_limit
 		return;

@@ -193,6 +193,12 @@ static void resolve_rule(struct rule_work *w)
 
 	to->from = resolve_address(w->r, &w->ast->fields[AST_FROM], resolve_use_of_rule(w->ast));
 	resolve_to(w);
+	sport = resolve_pairs(w->r, w->ast, AST_FROM,
+			      &(struct pairs_end){&to->from, &to->sport, &to->from_pairs}) &&
+		sport;
+	dport = resolve_pairs(w->r, w->ast, AST_TO,
+			      &(struct pairs_end){&to->to, &to->dport, &to->to_pairs}) &&
+		dport;
 	find_impossible(w);
 	to->impossible = to->impossible || !sport || !dport;
 	warn_one_family(w, AST_FROM, to->from, icmp & families_of(set_of(w, &to->to)));

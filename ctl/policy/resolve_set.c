@@ -317,7 +317,9 @@ static void resolve_one_set(struct resolver *r, uint32_t number)
 	struct leaves leaves = {0};
 	struct leaves_about about;
 
-	if (set->kind)
+	if (set->kind == AST_SET_PAIRS)
+		resolve_pair_set(r, number);
+	else if (set->kind)
 		resolve_number_set(r, number);
 	if (!ast_set_is_addresses(set))
 		return;

@@ -72,6 +72,18 @@ struct resolved_addresses {
 	size_t n4, n6;
 };
 
+struct resolved_pair {
+	struct addr addr;
+	uint16_t first, last; // ports
+};
+
+struct resolved_pair_set {
+	const char *name;
+	uint32_t addresses;             // list of all addresses: index into resolved.addresses
+	const struct resolved_pair *at; // sorted by address and port, ports disjoint, not adjacent
+	size_t n;
+};
+
 struct resolved_dynamic {
 	const char *name;
 	struct diag_at at;
@@ -145,6 +157,11 @@ struct resolved_edges {     // a set of numbers: those with an odd number of edg
 struct resolved_macs {
 	bool given;
 	uint32_t index; // into resolved.macs
+};
+
+struct resolved_pairs { // address and port of one end are a pair of the set, or not
+	bool given, negated;
+	uint32_t index; // into resolved.pairs
 };
 
 struct resolved_span {
@@ -261,6 +278,8 @@ struct resolved {
 	size_t n_dynamics;
 	struct resolved_rule *rules;
 	size_t n_rules, n_always, n_quick;
+	struct resolved_pair_set *pairs; // the sets of pairs, in text order
+	size_t n_pairs;
 	struct resolved_edges *macs; // the lists of MAC addresses, each once
 	size_t n_macs;
 	struct resolved_service *services;

@@ -108,6 +108,8 @@ struct resolver {
 	VEC(struct resolved_addresses) addresses;
 	VEC(struct address_facts) facts; // for each
 	VEC(struct resolved_file) files;
+	VEC(struct resolved_pair_set) pairs;
+	size_t all_pairs;                // so far
 	VEC(struct resolved_edges) macs; // the lists of MAC addresses, each once
 	size_t edges;                    // of these lists
 	bool too_many_macs;              // more than POLICY_MACS, which has been reported
@@ -202,6 +204,19 @@ struct resolved_address resolve_address(struct resolver *r, const struct ast_lis
 // Reports errors of a set of numbers where it is written. Rules read it again, because the numbers
 // of ports depend on the protocol.
 void resolve_number_set(struct resolver *r, uint32_t number);
+// resolve_pairs.c
+void resolve_pair_set(struct resolver *r, uint32_t number);
+// The set of pairs that is the only item of a list; INDEX_NONE: it has none.
+uint32_t resolve_pairs_of(struct resolver *r, const struct ast_list *list, bool *ret_negated);
+struct pairs_end { // what a rule has at one end
+	struct resolved_address *address;
+	struct resolved_ranges *ports;
+	struct resolved_pairs *pairs;
+};
+// AST_FROM or AST_TO; false with an error queued. Without a set of pairs nothing changes.
+bool resolve_pairs(struct resolver *r, const struct ast_rule *ast, enum ast_field side,
+		   const struct pairs_end *ret);
+
 int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_at use,
 		  const uint64_t protos[4], struct resolved_ranges *ret);
 

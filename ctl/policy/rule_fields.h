@@ -24,6 +24,9 @@
 	X(ETHERTYPE, ethertype, FRAMES, ethertype, .keyword = "ethertype", .frame = true)         \
 	/* only later fragments */                                                                \
 	X(FRAGMENT, fragment, WORD, none, .keyword = "fragment")                                  \
+	/* `from` and `to` a set of pairs: addresses and ports then have the union */             \
+	X(FROM_PAIRS, from_pairs, PAIRS, none, .condition = true)                                 \
+	X(TO_PAIRS, to_pairs, PAIRS, none, .condition = true)                                     \
 	/* of the source */                                                                       \
 	X(MAC, mac, MACS, mac, .keyword = "mac", .condition = true, .frame = true, .name = true)  \
 	X(LENGTH, length, SPAN, none, .keyword = "length", .condition = true, .frame = true,      \
@@ -44,6 +47,7 @@
 	X(BITS, struct resolved_bits)                                                     \
 	X(TYPES, struct resolved_types) /* without it no neighbour discovery matches */   \
 	X(FLAGS, struct resolved_flags)                                                   \
+	X(PAIRS, struct resolved_pairs)                                                   \
 	X(MACS, struct resolved_macs)                                                     \
 	X(SPAN, struct resolved_span)                                                     \
 	X(WORD, bool)                                                                     \

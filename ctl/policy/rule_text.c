@@ -250,6 +250,7 @@ static void add_value(struct printer *p, size_t field)
 	const struct resolved_bits *bits = at;
 	const struct resolved_span *span = at;
 	const struct resolved_macs *macs = at;
+	const struct resolved_pairs *pairs = at;
 
 	switch (f->form) {
 	case FORM_ADDRESS:
@@ -273,6 +274,10 @@ static void add_value(struct printer *p, size_t field)
 		return;
 	case FORM_FLAGS:
 		add_flags(p->t, at);
+		return;
+	case FORM_PAIRS:
+		text_addf(p->t, "%s %s@%s", field == AST_FROM_PAIRS ? "from" : "to",
+			  pairs->negated ? "not " : "", p->r->pairs[pairs->index].name);
 		return;
 	case FORM_MACS:
 		add_macs(p, &p->r->macs[macs->index]);

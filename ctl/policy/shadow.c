@@ -273,6 +273,15 @@ static bool covers_macs(const struct shadow *s, const struct shadow_rule *o,
 	       (a->n + b->n <= 2 * COMPARED_MAX && edges_cover(a->at, a->n, b->at, b->n));
 }
 
+static bool covers_pairs(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
+{
+	const struct resolved_pairs *outer = field_at(o->rule, field);
+	const struct resolved_pairs *inner = field_at(i->rule, field);
+
+	return !outer->given ||
+	       (inner->given && inner->index == outer->index && inner->negated == outer->negated);
+}
+
 static bool covers_word(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	const struct resolved_word *outer = field_at(o->rule, field);
@@ -300,6 +309,8 @@ static bool covers_field(struct shadow *s, const struct shadow_rule *o, const st
 		return covers_types(o, i, field);
 	case FORM_FLAGS:
 		return covers_flags(o, i, field);
+	case FORM_PAIRS:
+		return covers_pairs(o, i, field);
 	case FORM_MACS:
 		return covers_macs(s, o, i);
 	case FORM_SPAN:

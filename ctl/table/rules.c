@@ -59,6 +59,19 @@ static void fill_macs(const struct rules_builder *b, const struct resolved_rule 
 	to->mac_n = (uint32_t)b->in->macs[macs->index].n;
 }
 
+static void fill_pairs(const struct rules_builder *b, const struct resolved_rule *from,
+		       struct policy_rule *to)
+{
+	const struct resolved_pairs *ends[] = {&from->from_pairs, &from->to_pairs};
+
+	for (int i = 0; i < 2; i++) {
+		if (!ends[i]->given)
+			continue;
+		to->flags |= i ? RULE_TO_PAIRS : RULE_FROM_PAIRS;
+		edges_pairs(b->in, ends[i], &to->pairs_first[i], &to->pairs_n[i]);
+	}
+}
+
 static void fill_conditions(const struct resolved_rule *from, struct policy_rule *to)
 {
 	fill_spans(from, to);
@@ -98,6 +111,10 @@ void rules_dump_conditions(const struct policy_rule *r, FILE *f)
 		fprintf(f, " from-set %u", r->from_set);
 	if (r->flags & RULE_TO_SET)
 		fprintf(f, " to-set %u", r->to_set);
+	for (int i = 0; i < 2; i++)
+		if (r->flags & (i ? RULE_TO_PAIRS : RULE_FROM_PAIRS))
+			fprintf(f, " %s-pairs edges %u-%u", i ? "to" : "from", r->pairs_first[i],
+				r->pairs_first[i] + r->pairs_n[i] - 1);
 	if (r->flags & RULE_MAC)
 		fprintf(f, " mac edges %u-%u", r->mac_first, r->mac_first + r->mac_n - 1);
 	if (r->flags & RULE_LENGTH)
@@ -304,6 +321,7 @@ static int fill_rule(struct rules_builder *b, const struct resolved_rule *from,
 		return 0; // never tried: no meter, no table
 	fill_conditions(from, to);
 	fill_macs(b, from, to);
+	fill_pairs(b, from, to);
 	fill_modifiers(b, from, to);
 	if (fill_limit(b, from, to) || fill_redirect(b, from, to))
 		return -EINVAL;

@@ -56,6 +56,9 @@ static const struct sample samples[AST_RULE_FIELDS] = {
 	[AST_ETHERTYPE] = {"vlan 77 ethertype 0x0800", .hit = {.family = 4, .vlan = 77},
 			   .miss = {.family = 6, .vlan = 77}},
 	[AST_FRAGMENT] = {"from %s fragment", .hit = {.later = true}, .rare = true},
+	[AST_FROM_PAIRS] = {"from @near", .hit = {.sport = 1001}, .miss = {.sport = 1002}},
+	[AST_TO_PAIRS] = {"from %s to @far", .hit = {.dst = 7, .dport = 1001},
+			  .miss = {.dst = 7, .dport = 1002}},
 	[AST_MAC] = {"from %s mac 02:00:00:00:00:02-02:00:00:00:00:07, not 02:00:00:00:00:04",
 		     .hit = {.mac = 7}, .miss = {.mac = 4}},
 	[AST_LENGTH] = {"from %s length 200-300", .hit = {.payload = 200}, .miss = {.payload = 20}},
@@ -217,7 +220,15 @@ static void add_rules(struct text *t, enum shape shape)
 {
 	const int rules = AST_RULE_FIELDS + 2;
 
+	const unsigned near = source_of(AST_FROM_PAIRS);
+
 	text_add(t, "interface eth0 optional\ninterface eth1 optional\n");
+	text_addf(t,
+		  "set near pairs { 198.51.100.%u port 1001, 2001:db8:1::%x port 1001, "
+		  "203.0.113.9 port 1002, 2001:db8:2::9 port 1002 }\n",
+		  near, near);
+	text_add(t, "set far pairs { 192.0.2.7 port 1001, 2001:db8::7 port 1001, "
+		    "192.0.2.8 port 1002, 2001:db8::8 port 1002 }\n");
 	if (shape == ONE_WORD)
 		add_fillers(t, 64 - rules, true);
 	if (shape >= ONE_OF_TWO)

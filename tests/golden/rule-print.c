@@ -73,7 +73,7 @@ void print_whole_rule(struct text *t, const struct resolved *r, const struct res
 	for (size_t field = 0; field < AST_RULE_FIELDS; field++) {
 		if (!field_given(rule, field))
 			continue;
-		if (!fields[field].keyword) {
+		if (!fields[field].keyword && fields[field].form != FORM_PAIRS) {
 			add_port(t, r, rule, field);
 			continue;
 		}

@@ -3,7 +3,7 @@
 import functools
 import socket
 
-from addresses import Define
+from addresses import Define, site_address, text_of
 from frames import SOURCE
 
 PROTOS = {"tcp": 6, "udp": 17, "icmp": 1, "icmp6": 58, "sctp": 132, "gre": 47, "esp": 50, "ah": 51, "igmp": 2,
@@ -294,6 +294,22 @@ def make_macs(gen):
         mac = random_mac(draw)
         made.put_number(mac, mac_text(mac))
     return made.done(draw, 20)
+
+
+def make_pair_sets(gen):
+    """(name, pairs of family, address, first and last port): few addresses, so that pairs share one."""
+    for at in range(gen.draw.below(3) if gen.options.uses("pairs") else 0):
+        draw, pairs = gen.draw, []
+        addresses = [(family, site_address(gen, family)) for family in (4, 6) for _ in range(draw.between(1, 4))]
+        for _ in range(draw.between(1, 12)):
+            low = random_port(draw)
+            pairs.append((*draw.pick(addresses), low, min(low + draw.pick((0, 0, 0, 1, 30)), 65535)))
+        gen.pair_sets.append((f"{'pairs' if at == 0 else 'web'}{at or ''}", pairs))
+
+
+def pairs_text(pairs):
+    return ", ".join(f"{text_of(family, value)} port {low if low == high else f'{low}-{high}'}"
+                     for family, value, low, high in pairs)
 
 
 def make_vlans(gen):

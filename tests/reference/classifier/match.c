@@ -36,6 +36,23 @@ static bool dynamic_holds(const struct set *set, struct addr addr)
 	return false;
 }
 
+static bool pair_matches(const struct question *q, const struct direction *direction,
+			 struct addr addr, bool source)
+{
+	uint16_t port = source ? q->frame.sport : q->frame.dport;
+
+	if (!q->frame.has_ports)
+		return false;
+	for (size_t i = 0; i < direction->pairs.len; i++) {
+		const struct pair *pair = &direction->pairs.v[i];
+
+		if (pair->addr.family == addr.family && pair->addr.value == addr.value &&
+		    port >= pair->lo && port <= pair->hi)
+			return !direction->no_pair;
+	}
+	return direction->no_pair;
+}
+
 static bool direction_matches(const struct question *q, const struct direction *direction,
 			      bool source)
 {
@@ -44,6 +61,8 @@ static bool direction_matches(const struct question *q, const struct direction *
 
 	if (!direction->given)
 		return true;
+	if (direction->of_pairs)
+		return pair_matches(q, direction, addr, source);
 	if (direction->dynamic)
 		return dynamic_holds(direction->dynamic, addr);
 	if (direction->list->never)

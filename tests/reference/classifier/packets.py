@@ -121,7 +121,7 @@ def aim_proto(draw, rule, family):
         return aim_number(draw, rule.proto, 255)
     if rule.proto.given:
         return usual_proto(draw, family)
-    if rule.sport.given or rule.dport.given:
+    if rule.sport.given or rule.dport.given or rule.from_pairs or rule.to_pairs:
         return draw.pick(PORTS_PROTOS)
     return draw.pick(PORTS_PROTOS[:2]) if rule.established or rule.untracked else usual_proto(draw, family)
 
@@ -204,6 +204,17 @@ def aim_length(draw, rule, spec):
         spec.padding = draw.between(1, 20)
 
 
+def aim_pair(draw, pairs, spec, address, port):
+    """A pair of the family, or its address with the port of another one."""
+    some = [one for one in pairs or () if one[0] == spec.family]
+    if some:
+        setattr(spec, address, draw.pick(some)[1])
+        _, value, low, high = draw.pick(some)
+        setattr(spec, port, low if draw.chance(50) else high)
+        if draw.chance(80):
+            setattr(spec, address, value)
+
+
 def aim_ip(gen, rule, spec):
     draw, families = gen.draw, rule.families
     if (rule.types4.given or rule.types6.given) and draw.chance(10):
@@ -214,6 +225,8 @@ def aim_ip(gen, rule, spec):
     spec.src, spec.dst = aim_address(gen, rule.source, family), aim_address(gen, rule.target, family)
     spec.proto = aim_proto(draw, rule, family)
     aim_transport(draw, rule, spec)
+    aim_pair(draw, rule.from_pairs, spec, "src", "sport")
+    aim_pair(draw, rule.to_pairs, spec, "dst", "dport")
     aim_header(gen, rule, spec)
     aim_length(draw, rule, spec)
 

@@ -124,6 +124,7 @@ static bool declare_set(struct parser *parser)
 	set->dynamic = parse_is(parser, "dynamic");
 	set->ports = parse_accept(parser, "ports");
 	set->macs = !set->ports && parse_accept(parser, "macs");
+	set->pairs = !set->ports && !set->macs && parse_accept(parser, "pairs");
 	set->at = parser->at + 1;
 	*vec_add(parser->pool, &parser->policy->sets) = set;
 	return true;
@@ -213,9 +214,9 @@ static bool parse_set_statement(struct parser *parser)
 	if (!parse_word(parser, &name))
 		return false;
 	set = policy_set(parser->policy, name);
-	if (set->ports || set->macs) /* read where it is used */
+	if (set->ports || set->macs || set->pairs) /* read where it is used */
 		skip_statement(parser);
-	return set->ports || set->macs || parse_set(parser, set);
+	return set->ports || set->macs || set->pairs || parse_set(parser, set);
 }
 
 static bool pass_or(struct parser *parser, const char *other, bool *ret_other)

@@ -413,6 +413,49 @@ bool list_ifaces(struct parser *parser, const struct list *list, struct ifaces *
 	return true;
 }
 
+static bool take_pair(struct parser *parser, struct direction *direction)
+{
+	const struct token *token = parse_take(parser);
+	struct pair *pair = vec_add(parser->pool, &direction->pairs);
+	const char *word, *dash;
+
+	if (token->kind != TOKEN_WORD || !addr_parse(token->text, &pair->addr) ||
+	    !parse_accept(parser, "port") || !parse_word(parser, &word))
+		return parse_fail(parser, token->line, "a pair");
+	dash = strchr(word, '-');
+	if (!number_parse(word, dash ? (size_t)(dash - word) : strlen(word), 65535, &pair->lo))
+		return parse_fail(parser, token->line, "the port of a pair");
+	pair->hi = pair->lo;
+	return !dash || number_parse(dash + 1, strlen(dash + 1), 65535, &pair->hi) ||
+	       parse_fail(parser, token->line, "the ports of a pair");
+}
+
+/* A set of pairs is the only item of its list. *ret_is: the list is one. */
+static bool list_pairs(struct parser *parser, const struct list *list, struct direction *direction,
+		       bool *ret_is)
+{
+	const struct item *item = &list->items.v[0];
+	const struct set *set =
+		item->is_set && !item->negative ? policy_set(parser->policy, item->text) : NULL;
+	size_t at = parser->at;
+
+	*ret_is = list->items.len == 1 && set && set->pairs;
+	if (!*ret_is)
+		return true;
+	direction->of_pairs = true;
+	direction->no_pair = list->negated;
+	parser->at = set->at;
+	while (!parse_accept_kind(parser, TOKEN_CLOSE)) {
+		if (parse_accept_kind(parser, TOKEN_COMMA) ||
+		    parse_accept_kind(parser, TOKEN_NEWLINE))
+			continue;
+		if (!take_pair(parser, direction))
+			return false;
+	}
+	parser->at = at;
+	return true;
+}
+
 /* A dynamic set is the only item of its list. */
 static bool list_is_dynamic(struct parser *parser, const struct list *list,
 			    struct direction *direction)
@@ -431,7 +474,13 @@ bool list_addresses(struct parser *parser, const struct list *list, struct direc
 {
 	struct addresses *addresses;
 
+	bool pairs;
+
 	ret_direction->given = true;
+	if (!list_pairs(parser, list, ret_direction, &pairs))
+		return false;
+	if (pairs)
+		return true;
 	if (list_is_dynamic(parser, list, ret_direction))
 		return true;
 	addresses = pool_alloc(parser->pool, sizeof(*addresses));

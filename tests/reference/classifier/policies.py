@@ -14,10 +14,10 @@ from rules import make_rules
 # Features of a policy. The last one is off by default: exceptions between sets, which can be read in two ways.
 FEATURES = ("add", "always", "conditions", "count", "default-on", "define", "dynamic", "essentials", "established",
             "ethertype", "file", "fragments", "layout", "log", "mac", "malformed", "named-ports", "over", "probability",
-            "port-sets", "redirect", "reject", "type", "uncommon", "vlan", "hard-joins")
+            "pairs", "port-sets", "redirect", "reject", "type", "uncommon", "vlan", "hard-joins")
 # Features that the short program leaves to the general one. `uncommon`: most options, extension headers and fragments.
 HANDED_ON = frozenset(("add", "always", "conditions", "count", "dynamic", "established", "log", "mac", "over",
-                       "probability", "redirect", "reject", "uncommon"))
+                       "pairs",                       "probability", "redirect", "reject", "uncommon"))
 DYNAMIC_ENDS = ("", " max 4096", " max 64k expire 10m", " mask 24/64 expire 1h", " count",
                 " count max 4096")
 LINE_ENDS = ("\n", "\n\n", '\t# a comment, "quoted\n', " ; ", "\r\n")
@@ -48,11 +48,12 @@ class Policy:
         self.ifaces = [f"eth{number}" for number in range(most)]
         self.types = tuple(fields.TYPES)  # names of ICMP that it may use
         self.sites = addresses.make_sites(self.draw)
-        self.sets, self.port_sets, self.mac_sets, self.defines, self.rules = [], [], [], [], []
+        self.sets, self.port_sets, self.mac_sets, self.pair_sets, self.defines, self.rules = [], [], [], [], [], []
         self.connections = 0  # rules that count connections
         fields.make_defines(self)
         fields.make_port_sets(self)
         fields.make_mac_sets(self)
+        fields.make_pair_sets(self)
         addresses.make_defines(self)
         addresses.make_sets(self)
         make_rules(self)
@@ -114,6 +115,7 @@ def statements(gen):
     made += [f"define {define.name} = {define.value.text}" for define in gen.defines]
     made += [f"set {name} ports {{ {value.text} }}" for name, value in gen.port_sets]
     made += [f"set {name} macs {{ {value.text} }}" for name, value in gen.mac_sets]
+    made += [f"set {name} pairs {{ {fields.pairs_text(pairs)} }}" for name, pairs in gen.pair_sets]
     gen.draw.shuffle(made)
     return made
 

@@ -20,15 +20,23 @@ struct set {
 	bool dynamic;
 	bool ports; /* a set of ports, whose elements begin at token `at` */
 	bool macs;  /* the same of MAC addresses */
+	bool pairs; /* the same of pairs of address and port */
 	size_t at;
 	unsigned int mask_len[2]; /* dynamic: of IPv4 and IPv6 entries */
 	struct addresses addresses;
 	VEC(struct prefix) entries; /* dynamic */
 };
 
-/* from or to: a dynamic set, else a list. */
+struct pair {
+	struct addr addr;
+	uint64_t lo, hi; /* ports */
+};
+
+/* from or to: a dynamic set, a set of pairs, else a list. */
 struct direction {
 	bool given;
+	bool of_pairs, no_pair; /* no_pair: after not */
+	VEC(struct pair) pairs;
 	struct set *dynamic;
 	struct addresses *list;
 };

@@ -20,7 +20,7 @@ NUMBERS = ("sport", "dport", "proto", "types4", "types6", "code", "vlan", "dscp"
 class Rule:
     """A rule as text, and as values to aim at."""
     __slots__ = ("text", "families", "source", "target", *NUMBERS, "flags_given", "flags_set", "flags_mask",
-                 "fragment", "over", "under", "probability", "established", "untracked", "place")
+                 "fragment", "over", "under", "probability", "established", "untracked", "place", "from_pairs", "to_pairs")
 
     def __init__(self):
         self.text = ""
@@ -30,6 +30,7 @@ class Rule:
             setattr(self, name, Numbers())
         self.flags_given, self.flags_set, self.flags_mask = False, 0, 0
         self.fragment = self.over = self.under = self.probability = self.established = self.untracked = False
+        self.from_pairs = self.to_pairs = None
         self.place = 0  # the lowest comes first: rules with many bits fixed, roughly
 
 
@@ -116,11 +117,23 @@ class Sketch:
         if not self.rule.dport.given or self.draw.chance(20):
             self.rule.sport = make_ports(self.gen, protos)
 
+    def make_pairs(self):
+        """False: the policy has no set of pairs."""
+        if not self.gen.pair_sets or not self.gen.may("pairs", 40):
+            return False
+        for keyword in self.draw.pick((("to", ), ("to", ), ("from", ), ("from", "to"))):
+            name, pairs = self.draw.pick(self.gen.pair_sets)
+            self.parts.append(f"{keyword} {'not ' if self.draw.chance(10) else ''}@{name}")
+            setattr(self.rule, f"{keyword}_pairs", pairs)
+        return True
+
     def make_ports(self):
         protos = ()
         if self.draw.chance(65):
             self.rule.proto, protos = make_port_protos(self.gen)
             self.part("proto", self.rule.proto)
+        if self.make_pairs():
+            return
         self.pick_ports(protos)
         self.pick_addresses()
 

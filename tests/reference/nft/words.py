@@ -215,6 +215,84 @@ class Macs:
         return spec
 
 
+# ---- sets of address and port ---------------------------------------------------------------------------
+
+
+class PairSet:
+    """Addresses of one net in both families, each with some ports; a set of nft for each family."""
+
+    def __init__(self, draw, name):
+        self.name, self.pairs = name, {}
+        for _ in range(draw.randint(1, 24)):
+            family, net = draw.choice((4, 6)), draw.choice(NETS)
+            host = draw.choice((1, 2, 3, 254))
+            address = f"10.0.{net}.{host}" if family == 4 else f"2001:db8:{net:x}::{host:x}"
+            low = draw.choice((0, 80, 443, 8000, 65535)) + draw.choice((0, 0, 0, 1))
+            low = min(low, 65535)
+            high = min(low + draw.choice((0, 0, 0, 1, 9)), 65535)
+            if not any(port in range(*span) for port in range(low - 1, high + 2)
+                       for span in [(one, two + 1) for one, two in self.pairs.get((family, address), ())]):
+                self.pairs.setdefault((family, address), []).append((low, high))
+        self.weir = f"set {name} pairs {{ {', '.join(f'{address} port {shown(*span)}' for _, address, span in self.each())} }}"
+        self.nft = "".join(self.nft_set(family) for family in (4, 6))
+
+    def each(self):
+        return [(family, address, span) for (family, address), spans in self.pairs.items() for span in spans]
+
+    def nft_set(self, family):
+        elements = ", ".join(f"{address} . {shown(*span)}" for one, address, span in self.each() if one == family)
+        elements = f"elements = {{ {elements} }}; " if elements else ""
+        return f"set {self.name}{family} {{ type ipv{family}_addr . inet_service; flags interval; {elements}}}\n"
+
+
+class Pairs:
+    """`from` and `to` a set of pairs, also after `not`. Later fragments have no ports: see Ports."""
+    before, hook, family, tracks = Ports.before, Ports.hook, Ports.family, False
+
+    def __init__(self, draw, lab, rules):  # pylint: disable=unused-argument
+        self.draw = draw
+        self.sets = [PairSet(draw, f"web{n}") for n in range(max(12, rules))]
+        self.rules = [self.rule() for _ in range(rules)]
+
+    def statements(self):
+        return [one.weir for one in self.sets]
+
+    def nft_statements(self):
+        return [one.nft for one in self.sets]
+
+    def rule(self):
+        draw = self.draw
+        protos = draw.sample(list(PROTOS), draw.randint(1, 3))
+        weir, ends = f"proto {', '.join(PROTOS[proto] for proto in protos)}", []
+        for keyword, address, port in (("from", "saddr", "sport"), ("to", "daddr", "dport")):
+            if draw.random() < (0.3 if keyword == "from" else 1 if not ends else 0.6):
+                one, negated = draw.choice(self.sets), draw.random() < 0.12
+                weir += f" {keyword} {'not ' if negated else ''}@{one.name}"
+                ends.append((address, port, one, negated))
+        if any(negated for *_, negated in ends) or draw.random() < 0.2:
+            weir += " dscp 8"
+        nft = [" ".join([f"meta mark 0 meta l4proto {{ {', '.join(map(str, protos))} }}", *(
+            f"{ip} {address} . th {port} {'!= ' if negated else ''}@{one.name}{family}"
+            for address, port, one, negated in ends), f"{ip} dscp 8" if "dscp" in weir else ""])
+               for family, ip in ((4, "ip"), (6, "ip6"))]
+        return Rule(weir, nft)
+
+    def spec(self):
+        draw, spec = self.draw, usual_spec(self.draw)
+        spec.dscp = draw.choice((0, 8))
+        spec.sport, spec.dport = draw.randint(0, 65535), draw.randint(0, 65535)
+        for address, port in (("src", "sport"), ("dst", "dport")):
+            pairs = [one for one in draw.choice(self.sets).each() if one[0] == spec.family]
+            if not pairs or address == "src" and draw.random() < 0.5:
+                continue
+            family, text, span = draw.choice(pairs)
+            setattr(spec, address, (number4 if family == 4 else number6)(text))
+            setattr(spec, port, min(max(draw.choice(span) + draw.choice((0, 0, 0, 0, 1, -1)), 0), 65535))
+            if draw.random() < 0.25:
+                setattr(spec, port, draw.choice((0, 80, 443, 8000, 65535)))
+        return spec
+
+
 # ---- connections ----------------------------------------------------------------------------------------
 
 
@@ -364,4 +442,4 @@ def weir_text(word):
     return "\n".join(["interface n0 optional", *word.statements(), *(f"drop {rule.weir}" for rule in word.rules), ""])
 
 
-WORDS = {"ports": Ports, "mac": Macs, "established": Tracked}
+WORDS = {"ports": Ports, "mac": Macs, "pairs": Pairs, "established": Tracked}

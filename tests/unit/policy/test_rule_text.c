@@ -7,12 +7,14 @@
 #include "tests/golden/rule-print.h"
 
 // The head of each policy; the rule follows.
-#define HEAD                            \
-	"interface eth0, eth1, eth2\n"  \
-	"set one { 192.0.2.1 }\n"       \
-	"set two { 192.0.2.2 }\n"       \
-	"set slow dynamic expire 10m\n" \
-	"set fast dynamic expire 10m\n"
+#define HEAD                                    \
+	"interface eth0, eth1, eth2\n"          \
+	"set one { 192.0.2.1 }\n"               \
+	"set two { 192.0.2.2 }\n"               \
+	"set slow dynamic expire 10m\n"         \
+	"set fast dynamic expire 10m\n"         \
+	"set low pairs { 192.0.2.1 port 80 }\n" \
+	"set high pairs { 2001:db8::1 port 80-90 }\n"
 
 struct loaded {
 	struct environment environment;
@@ -179,6 +181,16 @@ static void change_macs(struct loaded *l)
 	l->r->macs = macs;
 }
 
+static void change_pairs(struct loaded *l, size_t field)
+{
+	struct resolved_pairs *pairs = field_place(&l->rule, field);
+
+	pairs->negated = !pairs->negated;
+	differs(l, "negation");
+	pairs->index ^= 1;
+	differs(l, "set of pairs");
+}
+
 static void change_word(struct loaded *l, size_t field)
 {
 	struct resolved_word *word = field_place(&l->rule, field);
@@ -205,6 +217,9 @@ static void change_value(struct loaded *l, size_t field)
 		return;
 	case FORM_FLAGS:
 		change_flags(l);
+		return;
+	case FORM_PAIRS:
+		change_pairs(l, field);
 		return;
 	case FORM_MACS:
 		change_macs(l);
@@ -245,6 +260,7 @@ static const char *const rules[] = {
 	"drop under 10mbit/s per source",
 	"drop over 10/s per source and port mask 24/48",
 	"pass mac 02:00:00:00:00:01, 02:00:00:00:00:05-02:00:00:00:00:09 ttl 3",
+	"pass from @low to not @high",
 	"pass established",
 	"pass not established",
 };

@@ -11,6 +11,8 @@
 static const char *const samples[AST_RULE_FIELDS] = {
 	[AST_FROM] = "drop from @slow", // an address is a condition if it is a dynamic set
 	[AST_TO] = "drop to @slow",
+	[AST_FROM_PAIRS] = "drop from @web",
+	[AST_TO_PAIRS] = "drop to not @web",
 	[AST_MAC] = "drop mac not 02:00:5e:00:53:01",
 	[AST_LENGTH] = "drop length 100-200",
 	[AST_TTL] = "drop ttl 3",
@@ -50,7 +52,9 @@ static uint32_t check_rule(const struct image *i, const char *keyword)
 static uint32_t check_sample(size_t field, const char *rule)
 {
 	const struct compile_options options = {.seed = 1, .hz = 250};
-	CLEANUP_FREE char *policy = mem_printf("set slow dynamic expire 10m\n%s\n", rule);
+	CLEANUP_FREE char *policy = mem_printf("set slow dynamic expire 10m\n"
+					       "set web pairs { 192.0.2.1 port 80 }\n%s\n",
+					       rule);
 	struct environment environment = {0};
 	struct resolved *r = environment_load(&environment, policy);
 	struct image *i = NULL;
