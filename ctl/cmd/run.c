@@ -142,6 +142,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	a.dns = &dns.options;
 	if ((code = bpffs_ready(err)))
 		return code;
+	fd_close(ctx->netns_before); // a namespace remains while a descriptor is open
+	ctx->netns_before = -1;
 	if (notify_logs_to_journal())
 		log_to_journal();
 	a.policy = path;

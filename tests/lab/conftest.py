@@ -9,7 +9,7 @@ import resource
 import pytest
 
 from balancerlab import policy, running_balancer, running_node
-from labnet import Weir, running_lab
+from labnet import Pair, Weir, running_lab
 from policylab import Policies
 
 LONGEST = ("test_names", "test_names_failures", "test_via_path", "test_health", "test_health_states",
@@ -69,7 +69,7 @@ def restored_names(request):
     """The next test finds the records of the shared lab as they were, whoever has changed them: a test or a fixture."""
     pair = request.getfixturevalue("pair") if "pair" in request.fixturenames else None
     yield
-    if pair and pair.has_changed_names:
+    if isinstance(pair, Pair) and pair.has_changed_names:
         pair.dns("reset")
 
 
