@@ -5,12 +5,15 @@ import collections
 import contextlib
 import os
 import resource
+import signal
 
 import pytest
 
 from balancerlab import policy, running_balancer, running_node
 from labnet import Pair, Weir, running_lab
 from policylab import Policies
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # programs inherit what is ignored, as by nohup
 
 LONGEST = ("test_names", "test_names_failures", "test_via_path", "test_health", "test_health_states",
            "test_refresh_policy", "test_block")  # over a minute

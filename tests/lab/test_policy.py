@@ -498,7 +498,7 @@ def test_a_set_of_ports(pair, apply, weir):
     finally:
         weir("rule", "delete", "others")
     done = weir("rule", "add", "drop from @web", check=False)
-    assert done.returncode == 1 and "is a set of ports, not of addresses" in done.stderr
+    assert done.returncode == 1 and "is a set of ports, not of IP addresses" in done.stderr
     assert pair.passes(*packets) == [False, True, False, True]
 
 
