@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """apply of `over N connections`: the old policy, or the new one with every connection counted; no program stays."""
 
+import glob
 import json
 import pathlib
 import socket
@@ -25,7 +26,7 @@ def strays():
     root = next(mount[1] for mount in mounts if mount[2] == "cgroup2")
     programs = {p["id"] for p in shown("cgroup", "show", root) if p["name"] in ("weir_accepted", "weir_released")}
     programs |= {p["id"] for p in shown("prog", "show") if p.get("name") == "weir_found"}
-    tables = {shown("map", "show", "pinned", path).get("id") for path in pathlib.Path("/sys/fs/bpf/weir").glob("*/gen/*/connections")}
+    tables = {shown("map", "show", "pinned", path).get("id") for path in glob.glob("/sys/fs/bpf/weir/*/gen/*/connections")}
     return {number for number in programs if not tables & set(shown("prog", "show", "id", number).get("map_ids", []))}
 
 
