@@ -310,13 +310,19 @@ int weir_accepted(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
+/* Is the half that packets do not read being filled? */
+static __always_inline bool is_counting(const struct connections_head *head)
+{
+	return head->counting >> (~head->active & 1) & 1;
+}
+
 /* Without the lock of the socket: weir_found() may be at it. A socket without a mark gets one while
  * sockets are listed, so that it is not counted after this. */
 SEC("cgroup/sock_release")
 int weir_released(struct bpf_sock *ctx)
 {
 	struct connections_head *head = head_get();
-	bool listed = head && head->counting == 3 && ctx->protocol == IPPROTO_TCP;
+	bool listed = head && is_counting(head) && ctx->protocol == IPPROTO_TCP;
 	struct mark *m =
 		bpf_sk_storage_get(&marks, ctx, NULL, listed ? BPF_SK_STORAGE_GET_F_CREATE : 0);
 

@@ -283,7 +283,8 @@ static void find_mac(const struct lockout *l, const struct addr *peer, struct pe
 }
 
 // *ret: does the answer count, although the packet may have another MAC address? A rule with mac
-// that the command brings is refused if it may decide, unless the policy is on trial.
+// that the command brings is refused if it may decide, unless the policy is on trial. Other answers
+// for names bring none.
 static int check_mac(const struct lockout *l, const struct session *s, const struct peer_mac *from,
 		     const struct resolved_packet *p, const struct login_answer *a, bool *ret,
 		     struct err *err)
@@ -291,7 +292,7 @@ static int check_mac(const struct lockout *l, const struct session *s, const str
 	bool quick = l->options->quick;
 
 	*ret = peer_mac_is_certain(from) || !depends_on_mac(a->by, p, &a->result, quick, false);
-	if (*ret || l->options->trial_ms)
+	if (*ret || l->options->trial_ms || l->options->answers)
 		return 0;
 	if (depends_on_mac(a->by, p, &a->result, quick, true))
 		return refuse_mac(s, from, NULL, quick, err);

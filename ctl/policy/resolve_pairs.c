@@ -129,7 +129,7 @@ static bool read_pairs(struct resolver *r, const struct ast_set *set, pairs_vec 
 	if (r->all_pairs > POLICY_PAIRS && r->all_pairs - ret->n <= POLICY_PAIRS)
 		diag_error(r->diag, set->at, NULL, "the sets have more than %d pairs",
 			   POLICY_PAIRS);
-	return ok && ret->n;
+	return ok && ret->n && r->all_pairs <= POLICY_PAIRS;
 }
 
 void resolve_pair_set(struct resolver *r, uint32_t number)

@@ -204,6 +204,17 @@ def test_a_mac_address_that_routers_share_proves_nothing(pair, on, apply, peer):
         assert status == 0, printed
 
 
+def test_a_refresh_brings_no_rule_with_mac(pair, on, apply):
+    """The policy is active already: its names follow their addresses."""
+    shared = "00:00:5e:00:01:0a"
+    with far_has(pair, shared):
+        apply(f'drop from other.lab\n"mac" drop mac not {shared}', "--resolver", pair.resolver, "--force")
+        pair.dns("other.lab", "203.0.113.99")
+        command = [WEIR, "-n", on.name, "-j", "refresh", "--policy", "--resolver", pair.resolver]
+        status, printed = logged_in(pair, SOURCE4, command)
+        assert status == 0 and '"switched":true' in printed, printed
+
+
 def test_warnings_are_about_the_mac_address_of_the_host(pair, apply):
     warned = apply(f'"mac" drop mac {pair.far_mac}', "--force").stderr
     assert f"drop answers of the resolver {pair.resolver}" in warned and "gateway" not in warned
