@@ -234,9 +234,9 @@ def soak(agent, node, feed, many):
     return None
 
 
-def at_rest(agent):
-    """Descriptors without a client, and memory."""
-    time.sleep(2)
+def at_rest(agent, seconds=2):
+    """Descriptors without a client, and memory, when the requests of clients that have gone are answered."""
+    time.sleep(seconds)
     return min((agent.descriptors(), agent.rss_kb()) for _ in range(20) if not time.sleep(0.05))
 
 
@@ -289,7 +289,7 @@ def test_soak(tmp_path):
         seconds = int(to - since)
         ups = prometheus.query(f"avg_over_time(up[{seconds}s])"), prometheus.query(f"count_over_time(up[{seconds}s])")
         print(f"scrapes: {ups}, {prometheus.rejected()}")
-        after = at_rest(agent)
+        after = at_rest(agent, 10)
         longest = node.json("status", status=0 if node("status", check=False).returncode == 0 else 2)["agent"]
         print(f"the longest callback: {longest['longest_callback_us'] / 1000} ms, {longest['longest_callback']}")
         results = crowd.results()
