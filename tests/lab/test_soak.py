@@ -235,7 +235,7 @@ def soak(agent, node, feed, many):
 
 
 def at_rest(agent, seconds=2):
-    """Descriptors without a client, and memory, when the requests of clients that have gone are answered."""
+    """Descriptors without a client, and memory, after the last requests are answered."""
     time.sleep(seconds)
     return min((agent.descriptors(), agent.rss_kb()) for _ in range(20) if not time.sleep(0.05))
 
