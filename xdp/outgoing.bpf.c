@@ -4,6 +4,10 @@
 // The programs are attached to the root of cgroup 2 and run for the TCP and UDP sockets of all
 // processes and of the kernel (NFS), in the process that calls. XDP sees no packets that leave, and
 // a program at the egress could only drop them, so that the caller would wait for its timeout.
+//
+// Entries are in tries: calls are a few thousand a second at most. The kind of an entry, with its
+// error and namespaces, is part of the key. They follow the epoch of all entries, so one commit
+// also covers the answers.
 #include <linux/bpf.h>
 #include <linux/errno.h>
 

@@ -32,10 +32,6 @@ int prefix_parse_quiet(const char *text, size_t len, struct prefix *ret, bool *r
 // The same, but host bits are cleared: "192.0.2.7/24" is 192.0.2.0/24.
 int prefix_parse_masked(const char *text, size_t len, struct prefix *ret, bool *ret_mapped);
 
-// A range FIRST-LAST of one family, FIRST <= LAST, cut into the fewest prefixes (at most 62 for
-// IPv4, 254 for IPv6). ret has room for 254. 0 or -EINVAL; range_parse() also gives the reason.
-int range_parse_quiet(const char *text, size_t len, struct prefix ret[254], size_t *ret_n);
-
 // Could this word be meant as an address: only digits, dots, colons, '/', '-', '%', or hexadecimal
 // with a colon? Everything else is a name.
 bool addr_looks_like(const char *text, size_t len);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/addr_range.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 

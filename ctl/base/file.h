@@ -36,7 +36,4 @@ int file_try_write(const char *folder);
 
 // mkdir -p; folders that it makes get `mode`. 0 or -errno with err set.
 int file_mkdirs(const char *path, mode_t mode, struct err *err);
-// Removes a folder with all its files and folders; no error when it is absent. Does not follow
-// links.
-int file_remove_tree(const char *path, struct err *err);
 bool file_exists(const char *path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Attaches the root program to interfaces and detaches it.
+// Attaches the root program to interfaces. Detaching: attach_remove.h.
 //
 // Order of an attach, under the lock (control/bringup does 1 and 2):
 //
@@ -30,19 +30,6 @@
 #include "ctl/datapath/hook.h"
 #include "ctl/datapath/instance.h"
 
-struct instance;
-struct xdp_program;
-
-// Opens the root program around the maps of the instance. root_program() or root_load() loads it.
-struct root_program; // owns the object and the handle of libxdp
-int root_open(const struct instance *i, struct root_program **ret, struct err *err);
-// For libxdp, which loads it under its dispatcher and attaches it. *ret is owned by r. 0 or -errno
-// with err set.
-int root_program(struct root_program *r, struct xdp_program **ret, struct err *err);
-// Without libxdp, as a plain XDP program; its descriptor (owned by r) or -errno.
-int root_load(struct root_program *r);
-void root_free(struct root_program *r);
-
 struct attach_result {
 	uint32_t number; // number of the interface in the instance
 	bool changed;    // false: it was attached already
@@ -63,12 +50,3 @@ int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
 int attach_interface(const struct instance *i, const struct hook_target *target,
 		     enum attach_mode mode, const struct err *unfit, struct attach_result *ret,
 		     struct err *err);
-
-// Detaches our program, and no other, from the device of this interface, whatever its name and
-// network namespace are now. It is not an error if the device or the program no longer exists:
-// *ret_was_there is then false.
-int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there, struct err *err);
-
-// Detaches every root program of the instance that is pinned below FOLDER (any layout version): by
-// its links, and by its progs map in all network namespaces that can be entered. *ret_n counts.
-int attach_remove_all(const char *folder, size_t *ret_n, struct err *err);

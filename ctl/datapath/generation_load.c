@@ -111,6 +111,7 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_ESTABLISHED, !!(image->config.flags & RULE_TRACKING));
 	markers_number(m, MARK_MACS, !!(image->config.flags & RULE_MAC));
 	markers_number(m, MARK_PAIRS, !!(image->config.flags & RULE_PAIRS));
+	markers_number(m, MARK_UNROUTABLE, !!(image->config.flags & RULE_UNROUTABLE));
 	markers_number(m, MARK_UNTRACKED, !!(image->config.flags & RULE_UNTRACKED));
 	markers_number(m, MARK_PORT_LIMITS, image->port_limits);
 	markers_number(m, MARK_SET_COUNTS, has_counts(&image->config));

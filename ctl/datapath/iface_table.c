@@ -162,3 +162,9 @@ int iface_table_set(struct knobs *knobs, uint32_t ifindex, uint32_t number)
 		return rebuild(knobs, &fresh);
 	return 0;
 }
+
+void iface_table_clear(struct knobs *knobs, uint32_t ifindex, uint32_t number)
+{
+	if (iface_table_find(knobs, ifindex) == number)
+		iface_table_set(knobs, ifindex, 0);
+}

@@ -22,3 +22,6 @@ uint32_t iface_table_find(const struct knobs *knobs, uint32_t ifindex);
 // their numbers all the time. 0, or -ENOSPC: the table has no room, since it holds WEIR_IFACES - 1
 // or more. The caller holds the lock of the instance.
 int iface_table_set(struct knobs *knobs, uint32_t ifindex, uint32_t number);
+
+// Removes an ifindex if its number is this one.
+void iface_table_clear(struct knobs *knobs, uint32_t ifindex, uint32_t number);

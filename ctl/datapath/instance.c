@@ -259,6 +259,8 @@ static int other_netns(const struct instance *i, struct err *err)
 }
 
 // For a missing -n, and after a reboot.
+#define SHOWN_MAX 8 // instances in a hint
+
 static void hint_instances(struct err *err)
 {
 	struct text names = {0};
@@ -266,10 +268,10 @@ static void hint_instances(struct err *err)
 	size_t n = 0;
 
 	if (!bpffs_list(&list, &n, NULL))
-		for (size_t at = 0; at < n; at++)
+		for (size_t at = 0; at < n && at < SHOWN_MAX; at++)
 			text_addf(&names, "%s%s", at ? ", " : "", list[at]);
 	if (names.len)
-		err_hint(err, "weir -n NAME: %s", text_get(&names));
+		err_hint(err, "weir -n NAME: %s%s", text_get(&names), n > SHOWN_MAX ? ", …" : "");
 	else
 		err_hint(err, "weir attach IFACE; this restores the policy and the entries");
 	for (size_t at = 0; at < n; at++)
@@ -414,14 +416,20 @@ int instance_set_iface(const struct instance *i, uint32_t number, const struct i
 	return 0;
 }
 
-bool instance_has_ifaces(const struct instance *i)
+int instance_find_any_iface(const struct instance *i, bool *ret, struct err *err)
 {
 	struct iface ifaces[WEIR_IFACES];
+	int code = instance_ifaces_stored(i, ifaces, err);
 
-	if (instance_ifaces_stored(i, ifaces, NULL))
-		return true;
-	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (ifaces[n].state != IFACE_FREE)
-			return true;
-	return false;
+	*ret = false;
+	for (uint32_t n = 1; code == 0 && n < WEIR_IFACES; n++)
+		*ret = *ret || ifaces[n].state != IFACE_FREE;
+	return code;
+}
+
+bool instance_has_ifaces(const struct instance *i)
+{
+	bool any;
+
+	return instance_find_any_iface(i, &any, NULL) || any;
 }

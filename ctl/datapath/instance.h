@@ -32,6 +32,10 @@ struct bpf_object;
 	  .value_size = sizeof(struct iface), .max_entries = WEIR_IFACES) \
 	X(counters, "counters", .map = "counters") \
 	X(events, "events", .map = "events") \
+	X(samples, "samples", .map = "samples") \
+	X(captured, "captured", .map = "captured") \
+	X(logs, "logs", .map = "logs") \
+	X(loghead, "loghead", .map = "loghead") \
 	X(hosts4, "hosts4", .map = "hosts4", .size = SIZE_SHARDS4) \
 	X(hosts6, "hosts6", .map = "hosts6", .size = SIZE_SHARDS6) \
 	X(times4, "times4", .map = "times4") \
@@ -50,6 +54,7 @@ struct bpf_object;
 	X(own, "own", .map = "own") \
 	X(pathvotes, "pathvotes", .map = "pathvotes") \
 	X(stations, "stations", .map = "stations") \
+	X(routed, "routed", .map = "routed") \
 	X(answers, "answers", .map = "answers") \
 	X(identities, "identities", .type = BPF_MAP_TYPE_HASH, .key_size = sizeof(struct identity_key), \
 	  .value_size = sizeof(uint32_t), .max_entries = WEIR_RULE_COUNTERS) \
@@ -107,3 +112,5 @@ int instance_set_iface(const struct instance *i, uint32_t number, const struct i
 		       struct err *err);
 // Are there interfaces that are not free, or that cannot be read?
 bool instance_has_ifaces(const struct instance *i);
+// The same; 0, or -errno with err set if that cannot be read.
+int instance_find_any_iface(const struct instance *i, bool *ret, struct err *err);

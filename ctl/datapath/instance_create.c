@@ -11,6 +11,7 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/generation.h"

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/time.h"
 #include "ctl/datapath/bpffs.h"
@@ -83,7 +84,12 @@ void lock_forget(const char *instance)
 		file_remove_tree(folder, NULL);
 }
 
-static bool never_wait;
+static bool never_wait, was_taken;
+
+bool lock_was_taken(void)
+{
+	return was_taken;
+}
 
 void lock_never_wait(bool yes)
 {
@@ -226,7 +232,7 @@ bool lock_wait(int fd, unsigned wait_ms)
 
 	if (!flock(fd, LOCK_EX | LOCK_NB))
 		return true;
-	if (errno != EWOULDBLOCK || tick(&ticking))
+	if (errno != EWOULDBLOCK || !wait_ms || tick(&ticking))
 		return false;
 	while (flock(fd, LOCK_EX))
 		if (errno != EINTR || time_ms(CLOCK_MONOTONIC) >= until)
@@ -258,8 +264,10 @@ static int lock(const char *instance, int how, const char *command, unsigned wai
 		return l.note;
 	if ((code = take(&l, how, wait_ms, renewed, instance, err)))
 		return code;
-	if (command)
+	if (command) {
 		write_note(l.note, command);
+		was_taken = true;
+	}
 	*ret_fd = TAKE_FD(l.folder);
 	return 0;
 }

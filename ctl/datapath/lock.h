@@ -12,8 +12,10 @@
 // *ret_fd releases the lock, and so does the end of the process. 0, or -errno with err set;
 // -EAGAIN, ERR_REFUSED with pid and command of the holder, if it has the same /run/weir.
 int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err);
-// The same, but waits for one second only, for commands that also work without the lock. When
-// another process keeps it, *ret_fd is -1 and err has pid and command (ERR_REFUSED).
+// Whether this process has taken a lock to write.
+bool lock_was_taken(void);
+// The same as lock_take, but waits for one second only, for commands that also work without the
+// lock. When another process keeps it, *ret_fd is -1 and err has pid and command (ERR_REFUSED).
 int lock_try(const char *instance, const char *command, int *ret_fd, struct err *err);
 // The same as lock_take for reading: readers share the lock and exclude writers. Writes nothing.
 int lock_share(const char *instance, int *ret_fd, struct err *err);

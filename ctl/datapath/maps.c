@@ -164,7 +164,8 @@ struct counter percpu_sum(const struct counter *values, size_t cpus)
 
 // With room for all, no bucket is too large, and the first batch is the last one, of which the
 // kernel returns ENOENT.
-int map_keys(int fd, size_t key_size, uint32_t max, void **ret_keys, uint32_t *ret_n)
+int map_read(int fd, size_t key_size, uint32_t max, void *ret_keys, uint32_t **ret_values,
+	     uint32_t *ret_n)
 {
 	CLEANUP_FREE char *keys = mem_zalloc(max, key_size);
 	CLEANUP_FREE uint32_t *values = mem_zalloc(max, sizeof(*values));
@@ -173,9 +174,17 @@ int map_keys(int fd, size_t key_size, uint32_t max, void **ret_keys, uint32_t *r
 
 	if (code && code != -ENOENT)
 		return code;
-	*ret_keys = TAKE_PTR(keys);
+	*(void **)ret_keys = TAKE_PTR(keys);
+	*ret_values = TAKE_PTR(values);
 	*ret_n = n;
 	return 0;
+}
+
+int map_keys(int fd, size_t key_size, uint32_t max, void **ret_keys, uint32_t *ret_n)
+{
+	CLEANUP_FREE uint32_t *values = NULL;
+
+	return map_read(fd, key_size, max, ret_keys, &values, ret_n);
 }
 
 // Programs run under RCU, and the kernel returns from an update of a map of maps only after a grace

@@ -51,8 +51,11 @@ int percpu_write(int fd, uint32_t n, const void *values);
 // The sum of the counters of one element.
 struct counter percpu_sum(const struct counter *values, size_t cpus);
 
-// Reads the keys of a map of at most `max` entries, whose values have four bytes. *ret_keys: room
-// for `max` keys, which the caller frees; *ret_n keys are set. 0 or -errno.
+// Reads a map of at most `max` entries, whose values have four bytes, at once. *ret_keys, a
+// pointer, and *ret_values: room for `max`, which the caller frees; *ret_n are set. 0 or -errno.
+int map_read(int fd, size_t key_size, uint32_t max, void *ret_keys, uint32_t **ret_values,
+	     uint32_t *ret_n);
+// The keys only.
 int map_keys(int fd, size_t key_size, uint32_t max, void **ret_keys, uint32_t *ret_n);
 
 // A packet that has found a program runs in it to the end, even if the program array has another

@@ -10,6 +10,7 @@
 #include <bpf/libbpf.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/cgroup.h"
 #include "ctl/datapath/confined.h"

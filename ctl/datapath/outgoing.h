@@ -2,8 +2,12 @@
 // The programs that refuse outgoing calls, and their links to the root of cgroup 2.
 //
 // FOLDER/out/ of the instance has one pinned link for each program. They exist while the tables
-// have entries of outgoing calls: calls of a machine that blocks none run no program. Programs of
-// others stay, before and after ours; a call that one program refuses fails.
+// have entries of outgoing calls: calls of a machine that blocks none run no program. They are
+// attached before the first block entry becomes effective, and detached by the commit that leaves
+// none. A new instance attaches them after it is visible, so that a killed attach leaves no program
+// that no command finds; each later attach repairs missing links, and links to a part of the cgroup
+// 2 that it sees. Programs of others stay, before and after ours; a call that one program refuses
+// fails.
 #pragma once
 
 #include <stdbool.h>

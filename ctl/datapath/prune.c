@@ -35,6 +35,12 @@ static bool is_always(const struct bpf_insn *insn)
 	return insn->code == (BPF_JMP | BPF_JA);
 }
 
+// PRUNE_NOTHING continues with the next instruction, which may be a jump.
+static bool is_nothing(const struct bpf_insn *insn)
+{
+	return is_always(insn) && insn->imm;
+}
+
 // A call of a function of the program itself.
 static bool is_call(const struct bpf_insn *insn)
 {
@@ -79,7 +85,7 @@ static void follow(struct pruned *p, size_t i)
 	const struct bpf_insn *insn = &p->insns[i];
 	bool wide = is_wide(insn) && i + 1 < p->n;
 
-	if (is_jump(insn))
+	if (is_jump(insn) && !is_nothing(insn))
 		shorten(p, i);
 	if (is_jump(insn) || is_call(insn))
 		reach(p, target(p, i));
@@ -98,7 +104,7 @@ static void mark(struct pruned *p)
 static void drop_nothings(struct pruned *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		if (is_always(&p->insns[i]) && p->insns[i].imm)
+		if (is_nothing(&p->insns[i]))
 			p->kept[i] = false;
 		i += is_wide(&p->insns[i]);
 	}

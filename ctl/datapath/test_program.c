@@ -14,6 +14,7 @@
 
 #include "common/service.h"
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/markers.h"

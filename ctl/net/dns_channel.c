@@ -90,7 +90,7 @@ static int parse_servers(const char *list, struct servers *ret, struct err *err)
 
 		end = strchrnul(item, ',');
 		if (!parse_server(item, (size_t)(end - item), &addr, &port)) {
-			err_input(err, "'%s' is not a list of name servers: '%.*s'", list,
+			err_input(err, "'%.*s' is not the address of a name server",
 				  (int)(end - item), item);
 			return err_hint(err, "write 192.0.2.53, 192.0.2.53:5353, 2001:db8::53 or "
 					     "[2001:db8::53]:5353, with commas between them");

@@ -72,7 +72,10 @@ static void describe_foreign(const char *text, size_t len, const char *quoted, c
 	char c = text[find_foreign(text, len)];
 
 	if (memmem(text, len, "://", 3))
-		snprintf(buf, size, "'%s' is the address of a page: write the host name alone",
+		snprintf(buf, size, "'%s' is the address of a page: write only the host name",
+			 quoted);
+	else if (memchr(text, ':', len) != memrchr(text, ':', len))
+		snprintf(buf, size, "'%s' is not an IPv6 address: its digits are 0 to 9 and a to f",
 			 quoted);
 	else
 		snprintf(buf, size,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl/base/addr_explain.h"
+#include "ctl/base/addr_range.h"
 #include "ctl/base/mem.h"
 
 typedef unsigned __int128 u128;

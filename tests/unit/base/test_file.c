@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 
 #define MAX (1 << 28)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 

@@ -104,6 +104,20 @@ static void test_nothing(void **state)
 	assert_int_equal(functions[1].index, 3);
 }
 
+// It is no jump to the end of the jump after it.
+static void test_nothing_before_a_jump(void **state)
+{
+	struct bpf_insn program[] = {IF_ZERO(2), PRUNE_NOTHING, ALWAYS(2), SET(1),
+				     EXIT,       SET(2),        EXIT};
+	static const struct bpf_insn expected[] = {IF_ZERO(1), ALWAYS(2), SET(1),
+						   EXIT,       SET(2),    EXIT};
+
+	check_programs(program,
+		       prune(program, ARRAY_SIZE(program), &(struct prune_records){0},
+			     &(struct prune_records){0}),
+		       expected, ARRAY_SIZE(expected));
+}
+
 static void test_endless(void **state)
 {
 	struct bpf_insn program[] = {IF_ZERO(1), EXIT, ALWAYS(-1)};
@@ -140,6 +154,7 @@ int main(void)
 		cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_jump_to_jump),
 		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_nothing_before_a_jump),
 		cmocka_unit_test(test_endless),
 		cmocka_unit_test(test_records),
 	};

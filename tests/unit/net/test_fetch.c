@@ -274,8 +274,8 @@ static void on_dense(void *ctx, struct fetch_result *r)
 	event_base_loopbreak(t->base);
 }
 
-// Other events of the loop have many turns in the meantime.
-static void a_dense_text_leaves_turns_to_others(void **state)
+// Whether no turn of the loop takes a third of the work.
+static bool turns_are_short(void)
 {
 	static const struct timeval often = {.tv_usec = 1000};
 	struct turns t = {.base = event_base_new(), .code = -1};
@@ -283,19 +283,32 @@ static void a_dense_text_leaves_turns_to_others(void **state)
 	struct fetch_request request = {.url = http_url(&server, "/dense")};
 	struct curl_loop *loop;
 	struct fetch *f;
-	uint64_t begin;
+	uint64_t begin, took;
 
-	make_dense();
 	event_add(tick, &often);
 	assert_int_equal(curl_loop_new(t.base, &loop, NULL), 0);
 	begin = t.last_us = now_us();
 	assert_int_equal(fetch_start(loop, &request, on_dense, &t, &f, NULL), 0);
 	event_base_dispatch(t.base);
+	took = now_us() - begin;
 	assert_int_equal(t.code, 0);
-	assert_true(t.longest_us * 3 < now_us() - begin);
 	curl_loop_free(loop);
 	event_free(tick);
 	event_base_free(t.base);
+	return t.longest_us * 3 < took;
+}
+
+// Other events of the loop have many turns in the meantime. What a hypervisor gives to others
+// counts as time of the turn that it stopped, so one good try of several is enough: turns that are
+// too long are too long each time.
+static void a_dense_text_leaves_turns_to_others(void **state)
+{
+	unsigned tries = 10;
+
+	make_dense();
+	while (tries && !turns_are_short())
+		tries--;
+	assert_true(tries);
 }
 
 static void redirects_are_followed_but_not_everywhere(void **state)

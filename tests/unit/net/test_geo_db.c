@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/net/geo_db.h"

@@ -146,6 +146,38 @@ static void asks_the_kernel(void **state)
 	assert_true(run("ip route flush table main; ip addr flush dev v0"));
 }
 
+static bool has_choice(const char *text)
+{
+	struct addr dest = message_addr(text), any = {0};
+
+	return lookup_has_choice(&dest, &any);
+}
+
+static void several_next_hops(void **state)
+{
+	netns_need();
+	assert_true(run("ip addr add 10.0.0.1/24 dev v0 && "
+			"ip addr add 2001:db8:9::1/64 dev v0 nodad"));
+	assert_true(run("ip route add 10.1.0.0/16 via 10.0.0.9 && "
+			"ip route add 10.2.0.0/16 nexthop via 10.0.0.8 nexthop via 10.0.0.9 && "
+			"ip route add 2001:db8:1::/48 via 2001:db8:9::9 && "
+			"ip route add 2001:db8:2::/48 nexthop via 2001:db8:9::8 nexthop via "
+			"2001:db8:9::9"));
+	assert_false(has_choice("10.0.0.7"));
+	assert_false(has_choice("10.1.2.3"));
+	assert_true(has_choice("10.2.2.3"));
+	assert_false(has_choice("2001:db8:1::3"));
+	assert_true(has_choice("2001:db8:2::3"));
+	assert_false(has_choice("10.9.9.9"));
+	assert_true(run("ip nexthop add id 8 via 10.0.0.8 dev v0 && "
+			"ip nexthop add id 9 via 10.0.0.9 dev v0 && ip nexthop add id 1 group 8/9 "
+			"&& ip route add 10.3.0.0/16 nhid 1 && ip route add 10.4.0.0/16 nhid 8"));
+	assert_true(has_choice("10.3.2.3"));
+	assert_false(has_choice("10.4.2.3"));
+	assert_true(run("ip route flush table main; ip -6 route flush table main; "
+			"ip nexthop flush; ip addr flush dev v0"));
+}
+
 static int make_devices(void **state)
 {
 	if (netns_enter())
@@ -162,6 +194,7 @@ int main(void)
 		cmocka_unit_test(reads_kinds),
 		cmocka_unit_test(refuses_other_messages),
 		cmocka_unit_test(asks_the_kernel),
+		cmocka_unit_test(several_next_hops),
 	};
 
 	return cmocka_run_group_tests(tests, make_devices, NULL);
