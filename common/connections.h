@@ -3,8 +3,9 @@
  *
  * The programs of xdp/connections.bpf.c write it, and the policy reads it for the first packet of a
  * connection. A word has a part of a hash and a count, so that one compare-and-swap adds a source
- * or removes it. A source is in one of the lines that its hash selects, or in both; its count is
- * the sum. There are two halves: one is read while the other is counted again. */
+ * or removes it, and there is no key that another CPU could delete at that time. A source is in one
+ * of the lines that its hash selects, or in both; its count is the sum. There are two halves: one
+ * is read while the other is counted again. */
 #pragma once
 
 #include <linux/types.h>
@@ -23,7 +24,8 @@ struct connections_head {
 	__u64 lines; /* a power of two */
 	__u64 seed;
 	__u64 full[2];   /* of each half: connections without room in it */
-	__u64 missed[2]; /* of each half: connections whose source others changed all the time */
+	__u64 missed[2]; /* of each half: connections without memory for a mark, and those whose
+			    source others changed all the time */
 };
 _Static_assert(sizeof(struct connections_head) == 64, "layout");
 

@@ -15,6 +15,7 @@
 #define WEIR_WORD_MARKERS(X) \
 	X(MACS) /* mac */ \
 	X(PAIRS) /* a set of pairs */ \
+	X(UNROUTABLE) /* unroutable */ \
 	X(UNTRACKED) /* not established */ \
 	X(PORT_LIMITS) /* a limit per source and port */ \
 	X(SET_COUNTS) /* a dynamic set that counts */ \

@@ -46,6 +46,8 @@ struct policy_test {
 	__u8 established; /* the packet belongs to a known connection */
 	__u8 live;        /* use the live rates, sets, connections and overlay instead */
 	__u8 calm;        /* with live: no rate is exceeded and no chance taken */
+	__u8 unroutable;  /* no route to the source leads by the interface */
+	__u8 pad0[3];
 	/* the device whose routes decide what is in transit; 0: the packet is to this host */
 	__u32 ifindex;
 	/* answered */
@@ -53,13 +55,12 @@ struct policy_test {
 	__u32 reason;  /* enum weir_reason */
 	__u32 counted; /* rules that counted and did not decide */
 	__u32 first_counted[5];
-	__s32 service; /* that the packet belongs to, or -1 */
-	__u32 backend; /* number of the one it goes to; 0: none */
-	__u32 slot;    /* its number among the service's */
-	__u32 pinned;  /* a living pin was found */
-	__u32 passed;  /* the reason that let a service's packet pass */
-	__u32 general; /* the general program has seen the packet */
-	__u32 pad;
+	__s32 service;   /* that the packet belongs to, or -1 */
+	__u32 backend;   /* number of the one it goes to; 0: none */
+	__u32 slot;      /* its number among the service's */
+	__u32 pinned;    /* a living pin was found */
+	__u32 passed;    /* the reason that let a service's packet pass */
+	__u32 general;   /* the general program has seen the packet */
 	__u64 slot_word; /* as common/service.h has it */
 };
 _Static_assert(sizeof(struct policy_test) == 80, "layout");
@@ -85,13 +86,15 @@ _Static_assert(sizeof(struct policy_test) == 80, "layout");
 #define RULE_FROM_PAIRS  (1u << 17)
 #define RULE_TO_PAIRS    (1u << 18)
 #define RULE_PAIRS       (RULE_FROM_PAIRS | RULE_TO_PAIRS)
+#define RULE_UNROUTABLE  (1u << 19)
 /* Connection tracking is asked. */
 #define RULE_TRACKING (RULE_ESTABLISHED | RULE_UNTRACKED)
 /* Flags that must be tested before the action; a policy without any takes the first bit
  * immediately. */
-#define RULE_CONDITIONS                                                                          \
-	(RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_PROBABILITY | RULE_ESTABLISHED | RULE_LIMIT | \
-	 RULE_FROM_SET | RULE_TO_SET | RULE_UNTRACKED | RULE_CONNECTIONS | RULE_MAC | RULE_PAIRS)
+#define RULE_CONDITIONS                                                                            \
+	(RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_PROBABILITY | RULE_ESTABLISHED | RULE_LIMIT |   \
+	 RULE_FROM_SET | RULE_TO_SET | RULE_UNTRACKED | RULE_CONNECTIONS | RULE_MAC | RULE_PAIRS | \
+	 RULE_UNROUTABLE)
 
 /* Time of rates: jiffies64 << RATE_SHIFT. */
 #define RATE_SHIFT 20

@@ -9,13 +9,15 @@
 
 #include "xdp/connections.bpf.h"
 #include "xdp/established.bpf.h"
-#include "xdp/event.bpf.h"
 #include "xdp/limit.bpf.h"
+#include "xdp/log.bpf.h"
 #include "xdp/mac.bpf.h"
 #include "xdp/pairs.bpf.h"
 #include "xdp/reply.bpf.h"
+#include "xdp/sample.bpf.h"
 #include "xdp/sets.bpf.h"
 #include "xdp/test.bpf.h"
+#include "xdp/unroutable.bpf.h"
 
 /* Kept over every apply: indexes follow the identities of rules. */
 struct {
@@ -64,11 +66,14 @@ static __always_inline __u32 random32(void)
 	return x >> 32;
 }
 
-static __always_inline void rule_count(const struct policy_rule *rule, __u32 bytes)
+/* Returns the counter. */
+static __always_inline const struct counter *rule_count(const struct policy_rule *rule, __u32 bytes)
 {
 	__u32 index = rule->counter;
+	struct counter *counter = bpf_map_lookup_elem(&rulecounters, &index);
 
-	counter_add(bpf_map_lookup_elem(&rulecounters, &index), bytes);
+	counter_add(counter, bytes);
+	return counter;
 }
 
 static __always_inline bool length_holds(struct xdp_md *ctx, const struct packet *pkt,
@@ -107,6 +112,15 @@ static __always_inline bool untracked_holds(struct xdp_md *ctx, struct packet *p
 	return pkt->has_l4 && !established(ctx, pkt);
 }
 
+/* Would this host answer the source by another device, or not at all? */
+static __always_inline bool route_of_source_holds(struct xdp_md *ctx, struct packet *pkt,
+						  const struct policy_rule *rule)
+{
+	if (!marker_is(MARK_UNROUTABLE, 1) || !(rule->flags & RULE_UNROUTABLE))
+		return true;
+	return unroutable(ctx, pkt);
+}
+
 /* Does the source have so many connections to this host? */
 static __always_inline bool has_connections(struct packet *pkt, const struct policy_rule *rule,
 					    __u32 index)
@@ -124,7 +138,7 @@ static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *p
 		return false;
 	if (rule->flags & RULE_ESTABLISHED && !established(ctx, pkt))
 		return false;
-	if (!untracked_holds(ctx, pkt, rule))
+	if (!untracked_holds(ctx, pkt, rule) || !route_of_source_holds(ctx, pkt, rule))
 		return false;
 	if (rule->flags & RULE_PROBABILITY && random32() >= rule->probability)
 		return false;
@@ -143,6 +157,13 @@ static __always_inline bool tracking_supposed(const struct policy_test *test,
 	return !(rule->flags & RULE_UNTRACKED) || (!test->established && pkt->has_l4);
 }
 
+static __always_inline bool route_supposed(const struct policy_test *test,
+					   const struct policy_rule *rule)
+{
+	return !marker_is(MARK_UNROUTABLE, 1) || !(rule->flags & RULE_UNROUTABLE) ||
+	       test->unroutable;
+}
+
 /* For a test packet the test decides: sets are empty, no limit is exceeded, no chance is taken. */
 static __always_inline bool conditions_supposed(const struct policy_test *test,
 						const struct packet *pkt,
@@ -152,22 +173,24 @@ static __always_inline bool conditions_supposed(const struct policy_test *test,
 		return false;
 	if (marker_is(MARK_ESTABLISHED, 1) && !tracking_supposed(test, pkt, rule))
 		return false;
+	if (!route_supposed(test, rule))
+		return false;
 	if (rule->flags & RULE_PROBABILITY && !test->over)
 		return false;
 	return !(rule->flags & (RULE_LIMIT | RULE_CONNECTIONS)) ||
 	       !test->over == !!(rule->flags & RULE_UNDER);
 }
 
-/* For a test packet that represents many: sets and connections as they are, but conditions that
- * change from packet to packet do not exclude it. */
-static __always_inline bool conditions_calm(struct xdp_md *ctx, struct packet *pkt,
-					    const struct policy_rule *rule)
+/* For a test packet that represents many: sets and connections as they are, the route to its
+ * source as the test has it, but conditions that change from packet to packet do not exclude it. */
+static __always_inline bool conditions_calm(const struct policy_test *test, struct xdp_md *ctx,
+					    struct packet *pkt, const struct policy_rule *rule)
 {
 	if (!in_sets(pkt, rule) || rule->flags & RULE_PROBABILITY)
 		return false;
 	if (rule->flags & RULE_ESTABLISHED && !established(ctx, pkt))
 		return false;
-	if (!untracked_holds(ctx, pkt, rule))
+	if (!untracked_holds(ctx, pkt, rule) || !route_supposed(test, rule))
 		return false;
 	return !(rule->flags & (RULE_LIMIT | RULE_CONNECTIONS)) || rule->flags & RULE_UNDER;
 }
@@ -206,7 +229,7 @@ static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
 		return false;
 	if (!test->live)
 		return conditions_supposed(test, pkt, rule);
-	return test->calm ? conditions_calm(ctx, pkt, rule)
+	return test->calm ? conditions_calm(test, ctx, pkt, rule)
 			  : conditions_hold(ctx, pkt, rule, index);
 }
 
@@ -223,7 +246,7 @@ static __always_inline void rule_log(struct xdp_md *ctx, const struct policy_rul
 	old = *(volatile __u64 *)last;
 	if (now - old < rule->log_interval || __sync_val_compare_and_swap(last, old, now) != old)
 		return;
-	event_write(ctx, reason, rule->counter, rule->log_snap, NULL);
+	log_write(ctx, reason, rule->counter, rule->log_snap);
 }
 
 static __always_inline __u32 action_reason(__u8 action)
@@ -284,26 +307,40 @@ static __always_inline int redirect(const struct policy_rule *rule)
 									     : REASON_DROP_REDIRECT;
 }
 
+/* The answer overwrites the packet, so that it is sampled here. counter: of the rule; NULL: of a
+ * test. */
+static __always_inline int reject(struct xdp_md *ctx, struct packet *pkt,
+				  const struct policy_rule *rule, const struct counter *counter)
+{
+	__u32 share;
+
+	if (!policy.rejects)
+		return REASON_DROP_REJECT;
+	if (counter && unlikely(share = chosen_share()))
+		take_chosen(ctx, counter, share, REASON_DROP_REJECT, rule->counter, pkt->length);
+	return reply(ctx, pkt);
+}
+
 /* The action of the deciding rule: a reason, which implies the verdict. */
 static __always_inline int act(struct xdp_md *ctx, struct packet *pkt, __u32 index)
 {
 	const struct policy_rule *rule = bpf_map_lookup_elem(&rules, &index);
+	const struct counter *counter = NULL;
 
 	if (!rule)
 		return REASON_DROP_INTERNAL;
 	if (is_test())
 		test_rule(index);
 	else
-		rule_count(rule, pkt->length);
-	if (rule->action != ACTION_PASS)
-		pkt->dropped_by = rule->counter + 1;
+		counter = rule_count(rule, pkt->length);
+	pkt->decided_by = rule->counter + 1;
 	switch (rule->action) {
 	case ACTION_PASS:
 		return REASON_PASS_RULE;
 	case ACTION_DROP:
 		return REASON_DROP_RULE;
 	case ACTION_REJECT:
-		return policy.rejects ? reply(ctx, pkt) : REASON_DROP_REJECT;
+		return reject(ctx, pkt, rule, counter);
 	case ACTION_REDIRECT:
 		return policy.redirects ? redirect(rule) : REASON_DROP_REDIRECT;
 	default:

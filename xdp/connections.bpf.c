@@ -7,7 +7,10 @@
 // socket. Sockets that exist before are found by `weir_found`, which holds the lock of each socket:
 // nothing counts one at the same time, but a process may close it. A mark at the socket says where
 // it is counted. One exchange writes it when all rules have counted, and one takes it away, so
-// nothing is counted or removed twice.
+// nothing is counted or removed twice. A process closes a socket without its lock, so it leaves a
+// flag in the mark, which a count that is at the socket reads last.
+//
+// Packets only read the table, and only the first packet of a connection matches such a rule.
 #include <linux/bpf.h>
 #include <linux/in.h>
 #include <stdbool.h>
@@ -170,6 +173,7 @@ __noinline int source_add(__u64 hash, __u32 part)
 	return -1;
 }
 
+/* 1: removed; 0: it was not counted; -1: as above. */
 __noinline int source_remove(__u64 hash, __u32 part)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -178,7 +182,7 @@ __noinline int source_remove(__u64 hash, __u32 part)
 		if (done >= 0)
 			return done;
 	}
-	return 0;
+	return -1;
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -214,8 +218,8 @@ static __always_inline void remove_from(struct connections_head *head, struct ma
 	if (counted >> 32 != head->round[part])
 		return;
 	for (__u32 n = 0; n < CONNECTION_RULES; n++)
-		if (counted >> n & 1)
-			rule_remove(m, n, part);
+		if (counted >> n & 1 && rule_remove(m, n, part) < 0)
+			__sync_fetch_and_add(&head->missed[part], 1);
 }
 
 /* The bits are collected in memory: kernel 6.1 would follow each of their combinations in a
@@ -274,6 +278,14 @@ static __always_inline void address_of(struct mark *m, __u32 family, __u32 v4_be
 	m->low = (__u64)bpf_ntohl(v6_be[2]) << 32 | bpf_ntohl(v6_be[3]);
 }
 
+/* In each of these halves. */
+static __always_inline void missed_in(struct connections_head *head, __u64 parts)
+{
+	for (__u32 part = 0; part < 2; part++)
+		if (parts >> part & 1)
+			__sync_fetch_and_add(&head->missed[part], 1);
+}
+
 /* ---- new connections ------------------------------------------------------------------------ */
 
 static __always_inline void opened(struct bpf_sock_ops *ctx)
@@ -289,8 +301,8 @@ static __always_inline void opened(struct bpf_sock_ops *ctx)
 		return;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 	m = bpf_sk_storage_get(&marks, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!m) {
-		__sync_fetch_and_add(&head->missed[head->active & 1], 1);
+	if (!m) { /* no memory */
+		missed_in(head, head->counting);
 		return;
 	}
 	address_of(m, ctx->family, ctx->remote_ip4, v6);
@@ -384,8 +396,10 @@ int weir_found(struct bpf_iter__tcp *ctx)
 	    !(listening[port / 64 & 1023] >> (port & 63) & 1))
 		return 0;
 	m = bpf_sk_storage_get(&marks, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!m)
+	if (!m) {
+		missed_in(head, 1 << (~head->active & 1));
 		return 0;
+	}
 	v6[0] = sk->skc_v6_daddr.in6_u.u6_addr32[0];
 	v6[1] = sk->skc_v6_daddr.in6_u.u6_addr32[1];
 	v6[2] = sk->skc_v6_daddr.in6_u.u6_addr32[2];

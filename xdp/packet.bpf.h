@@ -54,11 +54,17 @@ struct packet {
 	__s32 service; /* that it belongs to; NO_SERVICE */
 	__s32 passed;  /* the reason that let it pass before */
 	__u32 row;     /* row of an address, passed through the map: see classify */
-	/* index of the counter of the rule that does not let it pass, and 1; 0: none */
-	__u32 dropped_by;
+	/* index of the counter of the rule that decided, and 1; 0: none */
+	__u32 decided_by;
 };
 
 #define NO_SERVICE (-1)
+
+/* The VID of the outermost tag; 0: no VLAN. */
+static __always_inline __u32 packet_vid(const struct packet *pkt)
+{
+	return pkt->vlan & 0xfff;
+}
 
 /* The packet in hand. In a map and not on the stack: what the verifier reads from there it knows
  * nothing about, so all the paths through the headers become one, where a call would cost more than

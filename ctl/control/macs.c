@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the frames that the kernel accepts on an interface, and the members of bonds.
+// Finds the frames that the kernel accepts on an interface, and the devices that get them.
 //
 // Those are the frames to the interface, to its VLANs and macvlans, on a bridge port to the bridge;
 // and so on, upwards.
@@ -10,6 +10,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
+#include "ctl/control/tags.h"
 #include "ctl/datapath/stations.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"
@@ -17,6 +18,7 @@
 // Properties of all interfaces, by number.
 struct above {
 	struct stations stations;
+	struct routes routes;
 	uint64_t present; // a bit for each that is there
 	uint32_t forwards[2][WEIR_IFACES];
 	uint64_t unsure;                // as in the knobs
@@ -29,9 +31,10 @@ struct above {
 struct tower {
 	const struct link *links;
 	size_t n;
-	bool *in;     // by place in links: the interface, or a device above it
-	bool any6;    // the switch that forwards IPv6 on all devices
-	bool foreign; // some switch above it takes frames by rules of its own
+	bool *in;              // by place in links: the interface, or a device above it
+	struct routed *frames; // by place in links: which frames a device gets
+	bool any6;             // the switch that forwards IPv6 on all devices
+	bool foreign;          // some switch above it takes frames by rules of its own
 };
 
 static bool is_one_of(const char *word, const char *const *words)
@@ -66,12 +69,29 @@ static bool is_above(const struct link *upper, const struct link *lower, struct 
 	return false;
 }
 
-static bool has_lower(struct tower *t, const struct link *upper)
+// The place of a device of the tower below this one; t->n: it has no such device.
+static size_t lower_of(struct tower *t, const struct link *upper)
 {
-	for (size_t n = 0; n < t->n; n++)
-		if (t->in[n] && is_above(upper, &t->links[n], t))
-			return true;
-	return false;
+	size_t n = 0;
+
+	while (n < t->n && !(t->in[n] && is_above(upper, &t->links[n], t)))
+		n++;
+	return n;
+}
+
+// The frames that the device above gets. A bridge can add and remove tags, and ports of a switch
+// chip have tags of its own.
+static struct routed frames_above(struct routed lower, const struct link *upper)
+{
+	bool tagged = !strcmp(upper->kind, "vlan");
+
+	if (!strcmp(upper->kind, "bridge") || !strcmp(upper->kind, "dsa") ||
+	    (tagged && !upper->vlan))
+		lower.any_frame = 1;
+	if (tagged && !lower.tags)
+		lower.vid = upper->vlan;
+	lower.tags = (uint8_t)(lower.tags + tagged);
+	return lower;
 }
 
 // One device further up; false: no such device.
@@ -79,9 +99,14 @@ static bool climb(struct tower *t)
 {
 	bool grown = false;
 
-	for (size_t n = 0; n < t->n; n++)
-		if (!t->in[n] && has_lower(t, &t->links[n]))
-			t->in[n] = grown = true;
+	for (size_t n = 0; n < t->n; n++) {
+		size_t lower = t->in[n] ? t->n : lower_of(t, &t->links[n]);
+
+		if (lower == t->n)
+			continue;
+		t->in[n] = grown = true;
+		t->frames[n] = frames_above(t->frames[lower], &t->links[n]);
+	}
 	return grown;
 }
 
@@ -163,6 +188,42 @@ static bool is_unsure(const struct tower *t, const struct link *base)
 	return t->foreign;
 }
 
+// Where tags are removed, or may be, frames of all VLANs look the same. Asks only if there are
+// VLANs.
+static bool hides_tags(const struct tower *t, const struct link *base)
+{
+	struct tags tags = {0};
+	bool tagged = false;
+
+	for (size_t n = 0; n < t->n; n++)
+		tagged |= t->in[n] && t->frames[n].tags;
+	if (tagged)
+		tags_read(base, &tags);
+	return tags.removed || tags.unsure;
+}
+
+// The devices that the route to a source can name. In a VRF other tables have the routes.
+static void add_routes(const struct tower *t, const struct link *base, uint32_t number,
+		       struct routes *ret)
+{
+	bool known = !t->foreign, hidden = hides_tags(t, base);
+	size_t before = ret->n;
+
+	for (size_t n = 0; known && n < t->n; n++) {
+		if (!t->in[n])
+			continue;
+		known = !is_in_vrf(t, &t->links[n]);
+		vec_push(ret, ((struct route_device){.key = {t->links[n].index, number},
+						     .frames = t->frames[n]}));
+		if (hidden)
+			vec_last(ret)->frames.any_frame = 1;
+	}
+	if (known)
+		ret->known |= iface_bit(number);
+	else
+		ret->n = before;
+}
+
 // The kernel gives the program of a bond to its members, and netvsc the program of its device to
 // the virtual function below. On all other masters only generic mode works, after the frames have
 // passed the lower device.
@@ -197,8 +258,10 @@ static void find_interface(const struct devices *d, uint32_t ifindex, uint32_t n
 			   struct above *ret)
 {
 	CLEANUP_FREE bool *in = mem_zalloc(d->n_links ? d->n_links : 1, sizeof(*in));
+	CLEANUP_FREE struct routed *frames =
+		mem_zalloc(d->n_links ? d->n_links : 1, sizeof(*frames));
 	const struct link *links = d->links;
-	struct tower t = {links, d->n_links, in, any6, false};
+	struct tower t = {links, d->n_links, in, frames, any6, false};
 
 	for (size_t base = 0; base < d->n_links; base++) {
 		if (links[base].index != ifindex)
@@ -209,6 +272,7 @@ static void find_interface(const struct devices *d, uint32_t ifindex, uint32_t n
 		if (!t.foreign)
 			add_tower(&ret->stations, &t, &links[base], number);
 		ret->unsure |= (uint64_t)is_unsure(&t, &links[base]) << number;
+		add_routes(&t, &links[base], number, &ret->routes);
 		ret->forwards[0][number] = forwarder(&t, &links[base], 4);
 		ret->forwards[1][number] = forwarder(&t, &links[base], 6);
 		add_members(&t, &links[base], number, ret);
@@ -243,6 +307,7 @@ static int find_all(const struct devices *d, struct above *ret, struct err *err)
 static void above_free(struct above *a)
 {
 	stations_free(&a->stations);
+	routes_free(&a->routes);
 }
 
 static void store(__u64 *knob, uint64_t value)
@@ -310,6 +375,8 @@ int macs_write(const struct instance *i, const struct devices *devices, struct e
 		return code;
 	write_forwards(i, &want);
 	write_members(i, &want);
+	if ((code = routes_write(i, &want.routes, err)))
+		return code;
 	if ((code = refresh_own(i, err)))
 		return code;
 	return stations_equal(&want.stations, &there) ? 0 : stations_write(i, &want.stations, err);
@@ -358,4 +425,41 @@ uint32_t macs_stale(const struct instance *i, const struct devices *devices)
 		found = stations_equal(&a, &b) ? 0 : number;
 	}
 	return found;
+}
+
+enum macs_routes macs_routes_of(const struct routes *want, const struct routes *there,
+				uint32_t number)
+{
+	uint64_t bit = iface_bit(number);
+
+	if (want->n > WEIR_ROUTED && want->known & bit && !(there->known & bit))
+		return MACS_ROUTES_FULL;
+	if (!routes_equal(want, there, bit))
+		return MACS_ROUTES_STALE;
+	return want->known & bit ? MACS_ROUTES_KNOWN : MACS_ROUTES_ELSEWHERE;
+}
+
+void macs_routes(const struct instance *i, const struct devices *devices,
+		 enum macs_routes ret[WEIR_IFACES])
+{
+	CLEANUP(above_free) struct above want = {0};
+	CLEANUP_ROUTES struct routes there = {0};
+
+	memset(ret, 0, WEIR_IFACES * sizeof(*ret));
+	if (find_all(devices, &want, NULL) || routes_read(i, &there, NULL))
+		return;
+	for (uint32_t number = 1; number < WEIR_IFACES; number++)
+		if (want.present & iface_bit(number))
+			ret[number] = macs_routes_of(&want.routes, &there, number);
+}
+
+bool macs_stale_routes(const struct instance *i, const struct devices *devices)
+{
+	enum macs_routes routes[WEIR_IFACES];
+
+	macs_routes(i, devices, routes);
+	for (uint32_t number = 1; number < WEIR_IFACES; number++)
+		if (routes[number] == MACS_ROUTES_STALE)
+			return true;
+	return false;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads the neighbour tables, and has the kernel ask for many neighbours under one deadline.
+// MAC addresses of neighbours: the kernel asks for many under one deadline.
 #include "ctl/net/neigh.h"
 
 #include <errno.h>

@@ -278,13 +278,21 @@ int route_gateways(struct gateway **ret, size_t *ret_n, struct err *err)
 	return 0;
 }
 
-static bool switch_on(int dir, const char *ifname)
+// The first character of the switch; '\0': there is no switch.
+static char read_switch(int dir, const char *ifname)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/forwarding", ifname);
 	CLEANUP_FD int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-	char value = '0';
+	char value;
 
-	return fd >= 0 && read(fd, &value, 1) == 1 && value != '0';
+	return fd >= 0 && read(fd, &value, 1) == 1 ? value : '\0';
+}
+
+static bool switch_on(int dir, const char *ifname)
+{
+	char value = read_switch(dir, ifname);
+
+	return value && value != '0';
 }
 
 static const char *switches(uint8_t family)
@@ -297,6 +305,13 @@ bool route_forwards_on(uint8_t family, const char *device)
 	CLEANUP_FD int dir = open(switches(family), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	return dir >= 0 && switch_on(dir, device);
+}
+
+bool route_forwarding_is_off(uint8_t family, const char *device)
+{
+	CLEANUP_FD int dir = open(switches(family), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return dir >= 0 && read_switch(dir, device) == '0';
 }
 
 // "default" is only the template of interfaces to come; "all" is true when any command set it last.
@@ -404,21 +419,80 @@ static int visit(const struct nlmsghdr *nlh, void *ctx)
 
 int lookup_route(const struct addr *dest, struct lookup *ret)
 {
+	static const struct addr any;
+
+	return lookup_route_from(dest, &any, ret);
+}
+
+static int request_route(const struct addr *dest, const struct addr *source, unsigned flags,
+			 netlink_visit *seen, void *ctx)
+{
 	char buf[128] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct rtmsg *msg = mnl_nlmsg_put_extra_header(nlh, sizeof(*msg));
-	struct answer answer = {0};
-	int code;
 
 	nlh->nlmsg_type = RTM_GETROUTE;
+	msg->rtm_flags = flags;
 	msg->rtm_family = dest->family == 4 ? AF_INET : AF_INET6;
 	msg->rtm_dst_len = (uint8_t)addr_bits(dest);
 	mnl_attr_put(nlh, RTA_DST, addr_bits(dest) / 8, dest->bytes);
-	code = netlink_request(NETLINK_ROUTE, nlh, visit, &answer);
+	if (source->family == dest->family) {
+		msg->rtm_src_len = (uint8_t)addr_bits(source);
+		mnl_attr_put(nlh, RTA_SRC, addr_bits(source) / 8, source->bytes);
+	}
+	return netlink_request(NETLINK_ROUTE, nlh, seen, ctx);
+}
+
+int lookup_route_from(const struct addr *dest, const struct addr *source, struct lookup *ret)
+{
+	struct answer answer = {0};
+	int code = request_route(dest, source, 0, visit, &answer);
+
 	if (code)
 		return code;
 	if (!answer.there)
 		return -ENETUNREACH;
 	*ret = answer.found;
 	return 0;
+}
+
+// ---- routes with several next hops --------------------------------------------------------------
+
+struct multipath {
+	bool several, object, device;
+};
+
+static int read_choice(const struct nlattr *attr, void *ctx)
+{
+	struct multipath *c = ctx;
+
+	switch (mnl_attr_get_type(attr)) {
+	case RTA_MULTIPATH:
+		c->several = true;
+		break;
+	case RTA_NH_ID:
+		c->object = true;
+		break;
+	case RTA_OIF:
+		c->device = true;
+		break;
+	}
+	return MNL_CB_OK;
+}
+
+static int visit_choice(const struct nlmsghdr *nlh, void *ctx)
+{
+	if (nlh->nlmsg_type == RTM_NEWROUTE)
+		mnl_attr_parse(nlh, sizeof(struct rtmsg), read_choice, ctx);
+	return MNL_CB_OK;
+}
+
+// A group of next hop objects has no device, and no list if the sysctl nexthop_compat_mode is 0.
+bool lookup_has_choice(const struct addr *dest, const struct addr *source)
+{
+	struct multipath c = {0};
+
+	if (request_route(dest, source, RTM_F_FIB_MATCH, visit_choice, &c))
+		return false;
+	return c.several || (c.object && !c.device);
 }

@@ -34,6 +34,8 @@ int route_gateways(struct gateway **ret, size_t *ret_n, struct err *err);
 bool route_forwards(uint8_t family);
 // Those that come in on this device?
 bool route_forwards_on(uint8_t family, const char *device);
+// Has the device a switch, and is it off? A kernel without the family has no switch.
+bool route_forwarding_is_off(uint8_t family, const char *device);
 
 struct nlmsghdr;
 
@@ -57,6 +59,12 @@ struct lookup {
 // route; -EHOSTUNREACH, -EACCES, -EINVAL: an IPv4 route of type unreachable, prohibit, blackhole.
 // Of a route with several next hops the kernel picks one.
 int lookup_route(const struct addr *dest, struct lookup *ret);
+// The same for packets from this own address: rules may choose a table by it, and one of several
+// next hops. -EINVAL also: it is not an address of this host (IPv4).
+int lookup_route_from(const struct addr *dest, const struct addr *source, struct lookup *ret);
+// Does the route have several next hops? Each packet may then take another one. false also: no
+// route, or no answer.
+bool lookup_has_choice(const struct addr *dest, const struct addr *source);
 
 // The answer in one RTM_NEWROUTE message. false: the message is another, or damaged.
 bool lookup_from_message(const struct nlmsghdr *nlh, struct lookup *ret);

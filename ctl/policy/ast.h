@@ -224,7 +224,7 @@ struct ast_packet {
 	uint64_t mac;
 	const char *on;
 	struct diag_at on_at;
-	bool fragment, over, established;
+	bool fragment, over, established, unroutable;
 };
 
 struct ast_expect {

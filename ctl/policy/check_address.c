@@ -35,12 +35,28 @@ static bool is_country(const char *word)
 	return word[0] >= 'A' && word[0] <= 'Z' && geo_country_name(word);
 }
 
+// No name of a service has a colon.
+static void refuse_colon(struct place_check *p, const struct ast_item *item, const char *colon)
+{
+	char hint[160];
+
+	snprintf(hint, sizeof(hint),
+		 strchr(colon + 1, ':') ? "an IPv6 address has hexadecimal digits and colons"
+					: "a port follows the address: %.*s port %.*s",
+		 (int)(colon - item->word), item->word, SHOWN_MAX, colon + 1);
+	fail(p, item, hint, "is not an address");
+}
+
 static void check_service_word(struct place_check *p, const struct ast_item *item)
 {
 	bool as_number = geo_is_as_number(item->word, strlen(item->word));
-	const char *near;
+	const char *near, *colon = strchr(item->word, ':');
 	char hint[96];
 
+	if (colon) {
+		refuse_colon(p, item, colon);
+		return;
+	}
 	if (index_find(&p->c->ast->service_index, item->word) == INDEX_NONE) {
 		near = check_suggest(p->c, SPACE_SERVICES, "", item->word);
 		snprintf(hint, sizeof(hint),

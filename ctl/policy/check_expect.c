@@ -48,7 +48,8 @@ static void check_packet(struct expect_check *k)
 {
 	const struct ast_packet *a = &k->ast->packet;
 
-	if (a->flags.given || a->type.given || a->ttl.given || a->fragment || a->established)
+	if (a->flags.given || a->type.given || a->ttl.given || a->fragment || a->established ||
+	    a->unroutable)
 		fail(k, a->at, "a frame takes vlan, mac, length and on",
 		     "only an IP packet has these fields");
 }

@@ -168,6 +168,19 @@ static void warn_drop_all(struct rule_check *k)
 		a->action == ACTION_DROP ? "drops" : "rejects");
 }
 
+// Connections of this host decide, but forwarded packets match too.
+static void warn_forwarded(struct rule_check *k)
+{
+	const struct ast_list *to = &k->ast->fields[AST_TO];
+
+	if (!k->ok || !k->ast->limit.connections || !(is_any(to) || to->negated))
+		return;
+	diag_warning(k->c->diag, k->ast->limit.at,
+		     "write 'to self' if only connections to this host are meant",
+		     "the number of connections to this host also decides about those that it "
+		     "forwards");
+}
+
 // Warns of 'from X port P' where 'to port P' may be meant.
 static void warn_source_port(struct rule_check *k)
 {
@@ -198,6 +211,7 @@ void check_rule(struct checker *c, struct ast_rule *rule)
 	check_limit(&k);
 	check_add(&k);
 	warn_drop_all(&k);
+	warn_forwarded(&k);
 	warn_source_port(&k);
 	rule->broken = !k.ok;
 }

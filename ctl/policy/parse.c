@@ -151,8 +151,8 @@ static bool has_no_names(struct parser *p, const struct ast_list *list)
 				p, item->at,
 				"put it into a set of the policy, 'set evil { evil.example }', "
 				"and write 'from @evil'; 'weir block' drops all its packets",
-				"a quick rule has addresses and sets of the policy, no "
-				"names and countries");
+				"a quick rule cannot have host names, countries and "
+				"autonomous systems");
 	return true;
 }
 

@@ -246,7 +246,7 @@ static bool expected_word(struct parser *p, const struct ast_check *c)
 	const char *near = NULL;
 
 	if (c->kind == CHECK_NONE)
-		return parse_expected(p, "the end of the option", NULL);
+		return parse_expected(p, "the end of the option", PARSE_OPTION_ENDS);
 	for (size_t i = 0; i < CHECK_WORDS; i++)
 		if (check_words[i].kinds & 1u << c->kind)
 			known[n++] = check_words[i].word;

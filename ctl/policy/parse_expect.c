@@ -131,6 +131,7 @@ enum packet_word {
 	FRAGMENT,
 	OVER,
 	ESTABLISHED,
+	UNROUTABLE,
 	PACKET_WORDS
 };
 
@@ -155,19 +156,27 @@ static bool parse_packet_value(struct parser *p, struct ast_packet *packet, enum
 		return packet->fragment = true;
 	case OVER:
 		return packet->over = true;
-	default:
+	case ESTABLISHED:
 		return packet->established = true;
+	default:
+		return packet->unroutable = true;
 	}
 }
 
 static bool parse_packet(struct parser *p, struct ast_packet *packet)
 {
 	static const char *const words[] = {
-		[FLAGS] = "flags",   [TYPE] = "type",
-		[MAC] = "mac",       [VLAN] = "vlan",
-		[LENGTH] = "length", [TTL] = "ttl",
-		[ON] = "on",         [FRAGMENT] = "fragment",
-		[OVER] = "over",     [ESTABLISHED] = "established",
+		[FLAGS] = "flags",
+		[TYPE] = "type",
+		[MAC] = "mac",
+		[VLAN] = "vlan",
+		[LENGTH] = "length",
+		[TTL] = "ttl",
+		[ON] = "on",
+		[FRAGMENT] = "fragment",
+		[OVER] = "over",
+		[ESTABLISHED] = "established",
+		[UNROUTABLE] = "unroutable",
 	};
 	static const struct choice choice = {words, PACKET_WORDS};
 	struct diag_at seen[PACKET_WORDS] = {0};

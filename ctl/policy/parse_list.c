@@ -298,6 +298,7 @@ static void skip_element(struct parser *p)
 static bool parse_one_element(struct parser *p, const struct domain *domain, struct ast_list *ret)
 {
 	struct ast_item item = {0};
+	bool pair;
 
 	if (!parse_element(p, domain, &item)) {
 		skip_element(p);
@@ -306,7 +307,8 @@ static bool parse_one_element(struct parser *p, const struct domain *domain, str
 	vec_push(&ret->items, item);
 	if (at_element_end(p) || parse_starts_statement(p->at))
 		return true;
-	parse_expected(p, "',' or '}'", NULL);
+	pair = domain == &domain_address && parse_is_word(p, "port");
+	parse_expected(p, "',' or '}'", pair ? "write set NAME pairs { ADDRESS port PORT }" : NULL);
 	skip_element(p);
 	return false;
 }

@@ -128,6 +128,20 @@ static bool parse_field(struct parser *p, struct ast_rule *rule, size_t which)
 
 static clause_fn *find_clause(const struct token *t);
 
+// "not" before a field that does not take it there.
+static bool refuse_not(struct parser *p, const struct token *t, size_t field)
+{
+	CLEANUP_FREE char *first = NULL;
+
+	if (field == AST_RULE_FIELDS || fields[field].form != FORM_WORD)
+		return parse_fail(p, t->at,
+				  "write not established, or FIELD not VALUE: proto not tcp",
+				  "'not' follows the field that it negates");
+	first = mem_printf("write a rule with %s first: later rules match the other packets",
+			   fields[field].keyword);
+	return parse_fail(p, t->at, first, "'%s' cannot be negated", fields[field].keyword);
+}
+
 // "not" before a word; lists have it after their keyword.
 static bool parse_not(struct parser *p, struct ast_rule *rule, const struct token *t)
 {
@@ -138,9 +152,7 @@ static bool parse_not(struct parser *p, struct ast_rule *rule, const struct toke
 		return parse_fail(p, t->at, "items of a list are separated by ','",
 				  "expected a field, a condition or a modifier, found 'not'");
 	if (field == AST_RULE_FIELDS || fields[field].form != FORM_EITHER)
-		return parse_fail(p, t->at,
-				  "write not established, or FIELD not VALUE: proto not tcp",
-				  "'not' follows the field that it negates");
+		return refuse_not(p, t, field);
 	rule->negated[field] = true;
 	return parse_field(p, rule, field);
 }

@@ -118,7 +118,7 @@ static bool parse_backend_words(struct parser *p, struct ast_backend *b)
 		else if (parse_accept_word(p, "backup"))
 			ok = parse_once(p, &backup, t, "backend");
 		else
-			return parse_expected(p, "port, weight or backup", NULL);
+			return parse_expected(p, "port, weight or backup", PARSE_OPTION_ENDS);
 	}
 	b->has_weight = weight.file;
 	b->backup = backup.file;
@@ -192,7 +192,8 @@ static bool parse_option(struct parser *p, struct ast_service *s)
 			return false;
 		if (!options[i].parse(p, s, t))
 			return false;
-		return parse_at_end(p) || parse_expected(p, "the end of the option", NULL);
+		return parse_at_end(p) ||
+		       parse_expected(p, "the end of the option", PARSE_OPTION_ENDS);
 	}
 	return unknown_option(p);
 }

@@ -163,7 +163,8 @@ static bool parse_set(struct parser *p)
 	else if (parse_accept_word(p, "dynamic"))
 		ok = parse_dynamic(p, &set);
 	else
-		ok = parse_expected(p, "'{', ports, macs, pairs or dynamic", NULL);
+		ok = parse_expected(p, "'{', ports, macs, pairs or dynamic",
+				    "set NAME { ELEMENT, … }");
 	set.broken = set.broken || !ok;
 	vec_push(&p->ast->sets, set);
 	return ok;

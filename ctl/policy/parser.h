@@ -37,6 +37,7 @@ bool parse_starts_statement(const struct token *t);
 
 // Queues "expected WHAT, found …" at the next token; returns false. hint may be NULL.
 bool parse_expected(struct parser *p, const char *what, const char *hint);
+#define PARSE_OPTION_ENDS "an option of a service ends at the end of the line or at ';'"
 // Queues an error at `at`; returns false.
 __attribute__((format(printf, 4, 5))) bool parse_fail(struct parser *p, struct diag_at at,
 						      const char *hint, const char *fmt, ...);

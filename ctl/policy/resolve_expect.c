@@ -161,6 +161,7 @@ static bool resolve_packet(struct resolver *r, const struct ast_expect *ast,
 	ret->ttl = (uint8_t)a->ttl.value;
 	ret->fragment = a->fragment;
 	ret->established = a->established;
+	ret->unroutable = a->unroutable;
 	read_proto(&k);
 	read_type(&k);
 	read_ports(&k);
@@ -179,6 +180,7 @@ struct expect_side { // up to so many addresses of a list, one family each
 	const struct resolved_service *service; // of "to SERVICE"
 	bool broken;                            // an error was found in it
 	bool filtered;                          // addresses of its names are left out
+	bool self;                              // it has the addresses of this host
 };
 
 struct expect_work {
@@ -266,11 +268,30 @@ static void pick_leaves(struct expect_work *w, const struct leaves *leaves, enum
 	arena_free(&arena);
 }
 
-// Other answers may leave a line without addresses; the policy is not refused for that.
-static void report_empty(struct resolver *r, struct diag_at at, bool filtered, const char *what)
+static bool has_self(const struct leaves *leaves)
 {
-	if (filtered)
+	vec_each (&leaves->all, leaf)
+		if (leaf->item->kind == AST_WORD && leaf->item->as_address == AST_SELF)
+			return true;
+	return false;
+}
+
+// Has the other side a family that this host lacks?
+static bool lacks_family(const struct expect_side *own, const struct expect_side *other)
+{
+	return own->self && ((!own->n4 && other->n4) || (!own->n6 && other->n6));
+}
+
+// Other answers or addresses of this host may leave a line without addresses; the policy is not
+// refused for that.
+static void report_empty(struct resolver *r, struct diag_at at, const struct expect_side *from,
+			 const struct expect_side *to, const char *what)
+{
+	if (from->filtered || to->filtered)
 		diag_warning(r->diag, at, NULL, "no packet remains without protected addresses");
+	else if (lacks_family(from, to) || lacks_family(to, from))
+		diag_warning(r->diag, at, NULL,
+			     "no packet remains with the present addresses of this host");
 	else
 		diag_error(r->diag, at, NULL, "%s", what);
 }
@@ -279,6 +300,7 @@ static void report_empty(struct resolver *r, struct diag_at at, bool filtered, c
 static void pick_side(struct expect_work *w, const struct ast_list *list, struct expect_side *ret)
 {
 	enum policy_use use = resolve_use_of_expect(w->ast);
+	static const struct expect_side any = {.n4 = 1, .n6 = 1};
 	const struct resolved_addresses *set;
 	struct leaves leaves = {0};
 
@@ -292,9 +314,10 @@ static void pick_side(struct expect_work *w, const struct ast_list *list, struct
 	else
 		pick_leaves(w, &leaves, use, ret);
 	ret->filtered = use != POLICY_WHOLE && resolve_splits(w->r, &leaves);
+	ret->self = has_self(&leaves);
 	leaves_free(&leaves);
 	if (!ret->n4 && !ret->n6 && !ret->broken)
-		report_empty(w->r, list->at, ret->filtered, "no address remains");
+		report_empty(w->r, list->at, ret, &any, "no address remains");
 }
 
 // ---- packets ------------------------------------------------------------------------------------
@@ -401,7 +424,7 @@ static void add_ip(struct expect_work *w)
 	if (!w->packets.n && !from->broken && !to->broken && (from->n4 || from->n6) &&
 	    (to->n4 || to->n6))
 		report_empty(
-			w->r, w->ast->packet.at, from->filtered || to->filtered,
+			w->r, w->ast->packet.at, from, to,
 			"no packet is possible: the addresses share no family, or the family lacks this type");
 	free(from);
 	free(to);

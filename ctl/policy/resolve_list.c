@@ -19,6 +19,17 @@ struct loading {
 	enum diag_level level; // of its problems
 };
 
+// Has the problem the path already, as "cannot open 'FOLDER/FILE'" has?
+static bool names_file(const char *what, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = what; (at = strstr(at, word)); at++)
+		if (at[len] == '\'')
+			return true;
+	return false;
+}
+
 static void report(struct loading *l)
 {
 	uint64_t more = l->list.bad - l->list.problems.n;
@@ -27,6 +38,8 @@ static void report(struct loading *l)
 		if (p->line)
 			diag_add(l->r->diag, l->level, l->item->at, p->hint, "'%s' line %u: %s",
 				 l->item->word, p->line, p->what);
+		else if (names_file(p->what, l->item->word))
+			diag_add(l->r->diag, l->level, l->item->at, p->hint, "%s", p->what);
 		else
 			diag_add(l->r->diag, l->level, l->item->at, p->hint, "'%s': %s",
 				 l->item->word, p->what);

@@ -40,12 +40,16 @@ static void merge(struct resolved_pair *at, size_t *n)
 static bool read_pair(struct resolver *r, const struct ast_item *item, struct resolved_pair *ret)
 {
 	bool mapped;
+	addr_text spelling;
 
 	if (addr_parse(item->word, strlen(item->word), &ret->addr, &mapped) < 0) {
 		diag_error(r->diag, item->at, "a pair has one address: 192.0.2.1 port 80",
 			   "'%.60s' is not an address", item->word);
 		return false;
 	}
+	if (mapped)
+		diag_warning(r->diag, item->at, NULL, "'%s' is read as %s", item->word,
+			     addr_format(&ret->addr, spelling));
 	ret->first = item->port_first;
 	ret->last = item->port_last;
 	return true;
@@ -95,8 +99,9 @@ static uint32_t add_addresses(struct resolver *r, const struct ast_set *set,
 	return (uint32_t)r->addresses.n - 1;
 }
 
-static void add_ports(struct resolver *r, const struct resolved_pair *at, size_t n,
-		      struct resolved_ranges *ret)
+// False: the matrix would have a row for each of too many ranges.
+static bool add_ports(struct resolver *r, const struct ast_set *set, const struct resolved_pair *at,
+		      size_t n, struct resolved_ranges *ret)
 {
 	CLEANUP_FREE struct stretch *all = mem_zalloc(n, sizeof(*all));
 	CLEANUP(ranges_free) struct ranges ranges = {0};
@@ -106,9 +111,16 @@ static void add_ports(struct resolver *r, const struct resolved_pair *at, size_t
 		all[i] = (struct stretch){.first = at[i].first, .last = at[i].last};
 	edges_of(all, n, &edges);
 	edges_ranges(&edges, &ranges);
+	if (ranges.n > POLICY_SET_ITEMS) {
+		diag_error(r->diag, set->at, "divide the set, and write a rule for each part",
+			   "the ports of set '@%s' are %zu separate ranges; the limit is %d",
+			   set->name, ranges.n, POLICY_SET_ITEMS);
+		return false;
+	}
 	ret->given = true;
 	ret->n = ranges.n;
 	ret->at = arena_copy(&r->r->memory, ranges.at, ranges.n, sizeof(*ranges.at));
+	return true;
 }
 
 static bool read_pairs(struct resolver *r, const struct ast_set *set, pairs_vec *ret)
@@ -144,6 +156,7 @@ void resolve_pair_set(struct resolver *r, uint32_t number)
 		to.addresses = add_addresses(r, set, pairs.at, pairs.n);
 		to.at = arena_copy(&r->r->memory, pairs.at, pairs.n, sizeof(*pairs.at));
 		to.n = pairs.n;
+		set->broken = !add_ports(r, set, pairs.at, pairs.n, &to.ports);
 	}
 	r->sets[number].address = (uint32_t)r->pairs.n;
 	vec_push(&r->pairs, to);
@@ -193,6 +206,6 @@ bool resolve_pairs(struct resolver *r, const struct ast_rule *ast, enum ast_fiel
 		return true;
 	}
 	*ret->address = (struct resolved_address){RESOLVED_SET, set->addresses};
-	add_ports(r, set->at, set->n, ret->ports);
+	*ret->ports = set->ports;
 	return true;
 }

@@ -77,13 +77,6 @@ struct resolved_pair {
 	uint16_t first, last; // ports
 };
 
-struct resolved_pair_set {
-	const char *name;
-	uint32_t addresses;             // list of all addresses: index into resolved.addresses
-	const struct resolved_pair *at; // sorted by address and port, ports disjoint, not adjacent
-	size_t n;
-};
-
 struct resolved_dynamic {
 	const char *name;
 	struct diag_at at;
@@ -104,6 +97,14 @@ struct resolved_ranges { // sorted, disjoint, not adjacent; at least one where i
 	bool given;
 	const struct range16 *at;
 	size_t n;
+};
+
+struct resolved_pair_set {
+	const char *name;
+	uint32_t addresses;             // list of all addresses: index into resolved.addresses
+	const struct resolved_pair *at; // sorted by address and port, ports disjoint, not adjacent
+	size_t n;
+	struct resolved_ranges ports; // of all pairs
 };
 
 enum resolved_address_kind { RESOLVED_ANY, RESOLVED_SET, RESOLVED_DYNAMIC };
@@ -325,7 +326,7 @@ struct resolved_packet {
 	bool mac_given; // else the source is 02:00:00:00:00:01
 	uint64_t mac;
 	uint32_t iface; // index into interfaces
-	bool over, established;
+	bool over, established, unroutable;
 };
 
 struct resolved_expect {

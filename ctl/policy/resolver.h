@@ -181,7 +181,7 @@ const struct host *resolve_host(const struct resolver *r, const char *name); // 
 // Addresses of this host, asked for once; an error is queued at `at`.
 const struct addr *resolve_own(struct resolver *r, struct diag_at at, size_t *ret_n);
 
-// Asks for all countries and autonomous systems at once.
+// resolve_geo.c: asks for all countries and autonomous systems at once.
 uint32_t resolve_add_geo(struct resolver *r, const struct ast_item *item, const struct geo *geo);
 void resolve_geos(struct resolver *r);
 
@@ -201,8 +201,8 @@ bool resolve_splits(struct resolver *r, const struct leaves *leaves);
 struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list,
 					enum policy_use use);
 
-// Reports errors of a set of numbers where it is written. Rules read it again, because the numbers
-// of ports depend on the protocol.
+// resolve_ports.c: reports errors of a set of numbers where it is written. Rules read it again,
+// because the numbers of ports depend on the protocol.
 void resolve_number_set(struct resolver *r, uint32_t number);
 // resolve_pairs.c
 void resolve_pair_set(struct resolver *r, uint32_t number);
@@ -226,5 +226,10 @@ void resolve_rules(struct resolver *r);    // resolve_rule.c
 void resolve_expects(struct resolver *r);  // resolve_expect.c
 
 // Parts of these. False with errors queued.
+bool resolve_options(struct resolver *r, const struct ast_service *ast,
+		     struct resolved_service *ret); // and backends
+bool resolve_check(struct resolver *r, const struct ast_service *service,
+		   struct resolved_check *ret);
+void resolve_overlaps(struct resolver *r); // resolve_overlap.c: an error for each
 bool resolve_fields(struct resolver *r, const struct ast_rule *ast,
 		    struct resolved_rule *ret); // all but addresses and ports

@@ -34,6 +34,9 @@
 	X(TTL, ttl, SPAN, none, .keyword = "ttl", .condition = true, .what = "a TTL", .max = 255) \
 	X(DSCP, dscp, BITS, dscp, .keyword = "dscp", .condition = true)                           \
 	X(ESTABLISHED, established, EITHER, none, .keyword = "established", .condition = true)    \
+	/* no route to the source leads by the interface */                                       \
+	X(UNROUTABLE, unroutable, WORD, none, .keyword = "unroutable", .condition = true,         \
+	  .name = true)                                                                           \
 	X(PROBABILITY, probability, PROBABILITY, none, .keyword = "probability",                  \
 	  .condition = true, .frame = true)                                                       \
 	X(LIMIT, limit, LIMIT, none, .keyword = "over", .condition = true, .frame = true)

@@ -164,6 +164,8 @@ static bool covers_ranges(const struct shadow_rule *o, const struct shadow_rule 
 
 	if (!outer->given || !inner->given)
 		return !outer->given;
+	if (outer->at == inner->at) // of one set
+		return outer->n == inner->n;
 	if (outer->n + inner->n > COMPARED_MAX)
 		return outer->n == inner->n && o->hash[field] == i->hash[field] &&
 		       !memcmp(outer->at, inner->at, inner->n * sizeof(*inner->at));
@@ -349,10 +351,14 @@ static bool is_final(const struct resolved_rule *rule)
 
 static void warn(struct diag *diag, struct resolved_rule *rule, const struct resolved_rule *by)
 {
+	const char *place = diag_place(diag, by->at, false);
+	bool named = !strcmp(place, by->identity); // a quick rule without a name
+
 	rule->never = true;
 	diag_warning(diag, rule->at, NULL,
-		     "rule \"%.80s\" can never match: \"%.80s\" (%s) matches every packet first",
-		     rule->identity, by->identity, diag_place(diag, by->at, false));
+		     "rule \"%.80s\" can never match: \"%.80s\"%s%s%s matches every packet first",
+		     rule->identity, by->identity, named ? "" : " (", named ? "" : place,
+		     named ? "" : ")");
 }
 
 // A quick rule is meant to take packets from the policy.

@@ -17,7 +17,3 @@ int value_bits(struct value *v, const struct domain *domain, const struct ast_li
 	       uint64_t ret[4]);
 int value_flags(struct value *v, const struct ast_list *set, const struct ast_list *mask,
 		uint8_t *ret_set, uint8_t *ret_mask);
-// families: a bit 1 << 4, 1 << 6 for those the rule may have; ret_families: those it has. `given`:
-// the rule names its protocols. Sorted lists of types for each family.
-int value_types(struct value *v, const struct ast_list *list, bool given, unsigned families,
-		struct ranges *ret4, struct ranges *ret6, unsigned *ret_families);

@@ -9,6 +9,7 @@
 #include "ctl/table/fields.h"
 #include "ctl/table/image.h"
 #include "ctl/table/rules.h"
+#include "ctl/table/rules_dump.h"
 
 // ---- the head -----------------------------------------------------------------------------------
 

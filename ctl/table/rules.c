@@ -5,13 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/connections.h"
 #include "common/limits-policy.h"
 #include "common/limits.h"
 #include "ctl/base/num.h"
-#include "ctl/policy/words.h"
 #include "ctl/table/edges.h"
 #include "ctl/table/rates.h"
+#include "ctl/table/rules_connections.h"
 
 #define IP_LENGTH_MAX 65535
 
@@ -77,6 +76,8 @@ static void fill_conditions(const struct resolved_rule *from, struct policy_rule
 	fill_spans(from, to);
 	if (from->established.given)
 		to->flags |= from->established.negated ? RULE_UNTRACKED : RULE_ESTABLISHED;
+	if (from->unroutable)
+		to->flags |= RULE_UNROUTABLE;
 	// 100 % is no condition, and does not fit into 32 bits.
 	if (from->probability.given && from->probability.share <= UINT32_MAX) {
 		to->flags |= RULE_PROBABILITY;
@@ -92,51 +93,7 @@ static void fill_conditions(const struct resolved_rule *from, struct policy_rule
 	}
 }
 
-static void dump_limit(const struct policy_rule *r, FILE *f)
-{
-	fprintf(f, " %s %s cost %llu>>%u tolerance %llu per %s",
-		r->flags & RULE_UNDER ? "under" : "over", r->flags & RULE_BITS ? "bits" : "packets",
-		(unsigned long long)r->cost_mult, r->cost_shift, (unsigned long long)r->tolerance,
-		choice_word(&choice_pers, r->per));
-	if (r->per == PER_RULE)
-		fprintf(f, " meter %u", r->meter);
-	else
-		fprintf(f, " mask %u/%u table %u lines %u", r->mask4, r->mask6, r->meter,
-			r->meter_lines);
-}
-
-void rules_dump_conditions(const struct policy_rule *r, FILE *f)
-{
-	if (r->flags & RULE_FROM_SET)
-		fprintf(f, " from-set %u", r->from_set);
-	if (r->flags & RULE_TO_SET)
-		fprintf(f, " to-set %u", r->to_set);
-	for (int i = 0; i < 2; i++)
-		if (r->flags & (i ? RULE_TO_PAIRS : RULE_FROM_PAIRS))
-			fprintf(f, " %s-pairs edges %u-%u", i ? "to" : "from", r->pairs_first[i],
-				r->pairs_first[i] + r->pairs_n[i] - 1);
-	if (r->flags & RULE_MAC)
-		fprintf(f, " mac edges %u-%u", r->mac_first, r->mac_first + r->mac_n - 1);
-	if (r->flags & RULE_LENGTH)
-		fprintf(f, " %slength %u-%u", r->flags & RULE_FRAME ? "frame-" : "",
-			r->length_first, r->length_last);
-	if (r->flags & RULE_TTL)
-		fprintf(f, " ttl %u-%u", r->ttl_first, r->ttl_last);
-	if (r->flags & RULE_DSCP)
-		fprintf(f, " dscp 0x%llx", (unsigned long long)r->dscp);
-	if (r->flags & RULE_ESTABLISHED)
-		fputs(" established", f);
-	if (r->flags & RULE_UNTRACKED)
-		fputs(" not established", f);
-	if (r->flags & RULE_PROBABILITY)
-		fprintf(f, " probability %u", r->probability);
-	if (r->flags & RULE_CONNECTIONS)
-		fprintf(f, " %s %u connections per %s mask %u/%u number %u",
-			r->flags & RULE_UNDER ? "under" : "over", r->connections,
-			choice_word(&choice_pers, r->per), r->mask4, r->mask6, r->connection_rule);
-	if (r->flags & RULE_LIMIT)
-		dump_limit(r, f);
-}
+// ---- limits -------------------------------------------------------------------------------------
 
 static int limit_refuse(struct rules_builder *b, const struct resolved_rule *from, uint64_t max)
 {
@@ -180,50 +137,6 @@ static int fill_meter(struct rules_builder *b, const struct resolved_rule *from,
 	return 0;
 }
 
-#define PORTS 65536
-
-static void add_ports(const struct resolved_rule *from, uint32_t bit, uint32_t *ports)
-{
-	const struct range16 all = {0, PORTS - 1};
-	const struct range16 *at = from->dport.given ? from->dport.at : &all;
-
-	for (size_t i = 0; i < (from->dport.given ? from->dport.n : 1); i++)
-		for (uint32_t port = at[i].first; port <= at[i].last; port++)
-			ports[port] |= bit;
-}
-
-static int fill_connections(struct rules_builder *b, const struct resolved_rule *from,
-			    struct policy_rule *to)
-{
-	const struct resolved_limit *limit = &from->limit;
-	struct image *i = b->out;
-
-	if (i->n_connection_rules == CONNECTION_RULES ||
-	    limit->max > POLICY_RATE_MAX - i->connection_sources) {
-		diag_error(b->diag, from->at,
-			   i->n_connection_rules < CONNECTION_RULES ? "write a smaller 'max'"
-								    : NULL,
-			   i->n_connection_rules < CONNECTION_RULES
-				   ? "the tables of connections of all rules take too much memory"
-				   : "more than %d rules with a number of connections",
-			   CONNECTION_RULES);
-		return -EINVAL;
-	}
-	if (!i->rules_of_port)
-		i->rules_of_port = mem_zalloc(PORTS, sizeof(*i->rules_of_port));
-	to->flags |= RULE_CONNECTIONS | (limit->under ? RULE_UNDER : 0);
-	to->per = limit->per;
-	to->mask4 = limit->mask4;
-	to->mask6 = limit->mask6;
-	to->connections = (uint32_t)limit->count;
-	to->connection_rule = i->n_connection_rules++;
-	i->connection_sources += limit->max;
-	i->connection_rules[to->connection_rule] = (struct connection_rule){
-		.mask4 = to->mask4, .mask6 = to->mask6, .ports = to->per == PER_SOURCE_PORT};
-	add_ports(from, 1u << to->connection_rule, i->rules_of_port);
-	return 0;
-}
-
 static int fill_limit(struct rules_builder *b, const struct resolved_rule *from,
 		      struct policy_rule *to)
 {
@@ -233,7 +146,7 @@ static int fill_limit(struct rules_builder *b, const struct resolved_rule *from,
 	if (!limit->given)
 		return 0;
 	if (limit->connections)
-		return fill_connections(b, from, to);
+		return rules_connections_add(from, to, b->out, b->diag);
 	to->flags |= RULE_LIMIT | (limit->under ? RULE_UNDER : 0) | (limit->bits ? RULE_BITS : 0);
 	to->per = limit->per;
 	to->mask4 = limit->mask4;

@@ -16,6 +16,3 @@ void rules_name(const struct resolved *r, struct image *i);
 // rules. 0, or -EINVAL with errors queued.
 int rules_build(const struct resolved *r, const struct compile_options *options, struct diag *d,
 		struct image *i);
-
-// Prints the conditions of a rule of the table.
-void rules_dump_conditions(const struct policy_rule *rule, FILE *f);

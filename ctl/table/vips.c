@@ -11,6 +11,7 @@
 #include "common/vips.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/splitmix.h"
 #include "ctl/base/vec.h"
 
 #define LINE_BYTES 64
@@ -150,16 +151,6 @@ struct vip_family {
 	size_t n_lines;
 };
 
-// splitmix64 (Steele, Lea and Flood, OOPSLA 2014), odd.
-static uint64_t next_seed(uint64_t *state)
-{
-	uint64_t x = *state += 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return (x ^ x >> 31) | 1;
-}
-
 static uint64_t hash_of(const struct vip_family *f, const struct vip *vip)
 {
 	return f->v6 ? vip_hash6(vip->addr, vip->key, f->seed)
@@ -207,7 +198,7 @@ static bool is_spread(const struct vip_family *f, const struct vip_line *line)
 static bool spread_line(const struct vip_family *f, struct vip_line *line, uint64_t *state)
 {
 	for (int i = 0; i < SPREADS; i++) {
-		line->spread = next_seed(state);
+		line->spread = splitmix64(state) | 1;
 		if (is_spread(f, line))
 			return true;
 	}
@@ -232,7 +223,7 @@ static void find_lines(struct vip_family *f, uint64_t state)
 	for (f->n_lines = (f->list->n + most - 1) / most;; f->n_lines += f->n_lines / 4 + 1) {
 		f->lines = mem_realloc(f->lines, f->n_lines, sizeof(*f->lines));
 		for (int i = 0; i < SEEDS; i++) {
-			f->seed = next_seed(&state);
+			f->seed = splitmix64(&state) | 1;
 			if (fill_lines(f) && spread_lines(f, &state))
 				return;
 		}

@@ -31,7 +31,7 @@ struct parts {
 	uint8_t dst;     // last byte
 	uint8_t mac;     // of the source: last byte
 	uint8_t iface;   // number in the policy, and 1: the first one
-	bool over, established;
+	bool over, established, unroutable;
 };
 
 // rule: "%s" is replaced by the sources of the packets of this field.
@@ -65,6 +65,7 @@ static const struct sample samples[AST_RULE_FIELDS] = {
 	[AST_TTL] = {"from %s ttl 5", .hit = {.ttl = 5}, .miss = {.ttl = 6}},
 	[AST_DSCP] = {"from %s dscp 46", .hit = {.dscp = 46}, .miss = {.dscp = 45}},
 	[AST_ESTABLISHED] = {"from %s established", .hit = {.established = true}},
+	[AST_UNROUTABLE] = {"from %s unroutable", .hit = {.unroutable = true}},
 	[AST_PROBABILITY] = {"from %s probability 50%", .hit = {.over = true}},
 	[AST_LIMIT] = {"from %s over 10/s", .hit = {.over = true}},
 };
@@ -295,7 +296,11 @@ static void check_packet(struct test *t, struct candidate *c, enum shape shape, 
 {
 	const struct parts *p = hits ? &samples[field].hit : &samples[field].miss;
 	const struct policy_test ask = {
-		.iface = or (p->iface, 1), .over = p->over, .established = p->established};
+		.iface = or (p->iface, 1),
+		.over = p->over,
+		.established = p->established,
+		.unroutable = p->unroutable,
+	};
 	int rule = hits ? first_of(shape) + (int)field : -1;
 	struct test_result result;
 	struct frame f;

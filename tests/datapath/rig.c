@@ -21,6 +21,7 @@
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/instance_create.h"
 #include "ctl/datapath/maps.h"
+#include "ctl/datapath/root_program.h"
 #include "ctl/datapath/sharing.h"
 #include "tests/ways.h"
 

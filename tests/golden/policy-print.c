@@ -331,9 +331,10 @@ static void print_packet(struct print *p, const struct resolved_packet *packet)
 	}
 	if (packet->mac_given)
 		fprintf(p->f, " mac %s", mac_format(packet->mac, mac));
-	fprintf(p->f, " length %" PRIu32 " vlan %u on %" PRIu32 "%s%s%s\n", packet->length,
+	fprintf(p->f, " length %" PRIu32 " vlan %u on %" PRIu32 "%s%s%s%s\n", packet->length,
 		packet->vlan, packet->iface, packet->fragment ? " fragment" : "",
-		packet->over ? " over" : "", packet->established ? " established" : "");
+		packet->over ? " over" : "", packet->established ? " established" : "",
+		packet->unroutable ? " unroutable" : "");
 }
 
 static void print_expect(struct print *p, const struct resolved_expect *e)

@@ -6,6 +6,7 @@
 //
 // NAMES is the environment, a line a name: "NAME ADDRESS…"; "NAME !SENTENCE" does not resolve;
 // "NAME ~ADDRESS…" is a last good answer; "NAME +ADDRESS…" means that the query for AAAA failed.
+// The last line of a name counts, also of several -w.
 // The names self, gateway, resolver and peer have the addresses of this host, its gateway, its
 // resolver and the peer of a login. "country-DE PREFIX…" and "asn-64500 PREFIX…" are the ranges of
 // a country and an autonomous system, "~PREFIX…" a last good answer.
@@ -56,7 +57,7 @@ static void read_environment(struct environment *w, const char *path)
 
 static const char *find(const struct environment *w, const char *name)
 {
-	for (size_t i = 0; i < w->lines.n; i++)
+	for (size_t i = w->lines.n; i--;)
 		if (!strcmp(w->lines.at[i].name, name))
 			return w->lines.at[i].rest;
 	return NULL;

@@ -97,6 +97,7 @@ static size_t read_line(const struct candidate *c, const char *line, struct poli
 		.iface = find_iface(c->resolved, line, iface),
 		.over = has_word(words, flags, "over"),
 		.established = has_word(words, flags, "established"),
+		.unroutable = has_word(words, flags, "unroutable"),
 		.live = has_word(words, flags, "live"),
 	};
 	return read_hex(words + flags + 1, frame);

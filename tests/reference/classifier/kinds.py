@@ -83,7 +83,9 @@ def hosts4(draw, count):
 
 
 def hosts6(draw, count):
-    return some(count, lambda: random6(draw, 128))
+    """A quarter in one /64: the neighbours of these differ in the low word only."""
+    near = some(count // 4, lambda: Prefix(6, 0x20010db800010002 << 64 | draw.getrandbits(64), 128))
+    return near + some(count - len(near), lambda: random6(draw, 128))
 
 
 def combined(made, prefixes, sets, size, family):

@@ -148,7 +148,8 @@ static bool tracking_matches(const struct question *q, const struct rule *rule)
 static bool conditions_match(const struct question *q, const struct rule *rule)
 {
 	return (!rule->over || q->packet->over) && (!rule->under || !q->packet->over) &&
-	       (!rule->probability || q->packet->over) && tracking_matches(q, rule);
+	       (!rule->probability || q->packet->over) &&
+	       (!rule->unroutable || q->packet->unroutable) && tracking_matches(q, rule);
 }
 
 static bool ip_fields_match(const struct question *q, const struct rule *rule)
@@ -156,23 +157,29 @@ static bool ip_fields_match(const struct question *q, const struct rule *rule)
 	const struct frame *frame = &q->frame;
 
 	return frame->family != 0 && field_matches(&rule->proto, frame->proto) &&
-	       ports_match(q, &rule->dport, frame->dport) &&
-	       ports_match(q, &rule->sport, frame->sport) && flags_match(q, rule) &&
-	       (!rule->fragment || frame->fragment == FRAGMENT_LATER) &&
+	       flags_match(q, rule) && (!rule->fragment || frame->fragment == FRAGMENT_LATER) &&
 	       span_matches(&rule->length, frame->ip_len) && span_matches(&rule->ttl, frame->ttl) &&
 	       field_matches(&rule->dscp, frame->dscp) && direction_matches(q, &rule->to, false) &&
-	       direction_matches(q, &rule->from, true);
+	       direction_matches(q, &rule->from, true) &&
+	       ports_match(q, &rule->dport, frame->dport) &&
+	       ports_match(q, &rule->sport, frame->sport);
 }
 
+static bool link_fields_match(const struct question *q, const struct rule *rule)
+{
+	return field_matches(&rule->ethertype, q->frame.ethertype) &&
+	       span_matches(&rule->length, q->frame.frame_len);
+}
+
+/* The longest lists of numbers, ports and MAC addresses, are read last. */
 static bool rule_matches(const struct question *q, const struct rule *rule)
 {
 	if (!vlan_matches(q, rule) || !on_matches(q, rule) || !type_matches(q, rule) ||
-	    !conditions_match(q, rule) || !field_matches(&rule->mac, q->frame.mac))
+	    !conditions_match(q, rule))
 		return false;
-	if (rule->ethertype.given)
-		return field_matches(&rule->ethertype, q->frame.ethertype) &&
-		       span_matches(&rule->length, q->frame.frame_len);
-	return ip_fields_match(q, rule);
+	if (rule->ethertype.given ? !link_fields_match(q, rule) : !ip_fields_match(q, rule))
+		return false;
+	return field_matches(&rule->mac, q->frame.mac);
 }
 
 static struct prefix entry_of(const struct set *set, struct addr addr)

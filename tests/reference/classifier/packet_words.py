@@ -6,7 +6,7 @@
     mac ADDRESS (of the source)
     vlan N (again for each tag, outermost first; N@0xTYPE for another tag type)
     first | later | atomic    at N (the fragment header comes after N extension headers)
-    ext N[+UNITS]    options N    tcpoptions N    ethertype 0xHEX    over    established
+    ext N[+UNITS]    options N    tcpoptions N    ethertype 0xHEX    over    established    unroutable
 and then, on the bytes:
     pad N    cut N (from the end)    ip OFFSET 0xHEX..    l4 OFFSET 0xHEX..    raw HEX
 
@@ -67,7 +67,7 @@ class Reader:
             spec.fragment = FRAGMENTS[word]
         elif word in NUMBERS:
             setattr(spec, NUMBERS[word], number(self.next()))
-        elif word in ("over", "established"):
+        elif word in ("over", "established", "unroutable"):
             self.flags.append(word)
         elif word == "from":
             self.end("src", "sport")

@@ -8,7 +8,6 @@ from rules import Rule
 
 ANYTHING = Rule()
 STRAY = "other0"  # an interface that no policy names
-FLAGS = ("-", "over", "established", "over,established")
 
 PORTS_PROTOS = (TCP, UDP, SCTP)
 OTHER_PROTOS = tuple(PROTOS[name] for name in ("gre", "esp", "ah", "igmp", "ipip", "ip6", "ospf", "udplite", "dccp")
@@ -27,15 +26,16 @@ IP4, IP6 = 0x0800, 0x86dd
 
 class Packet:
     """A frame with its interface and flags."""
-    __slots__ = ("iface", "over", "established", "frame")
+    __slots__ = ("iface", "over", "established", "unroutable", "frame")
 
     def __init__(self, iface, over=False, established=False):
-        self.iface, self.over, self.established = iface, over, established
+        self.iface, self.over, self.established, self.unroutable = iface, over, established, False
         self.frame = None
 
     def end(self):
         """The line from the flags on."""
-        return f"{FLAGS[self.over + 2 * self.established]} {self.frame.bytes.hex() or '-'}\n"
+        flags = ",".join(name for name in ("over", "established", "unroutable") if getattr(self, name))
+        return f"{flags or '-'} {self.frame.bytes.hex() or '-'}\n"
 
 
 # ---- a packet that satisfies a rule ---------------------------------------------------------------------
@@ -272,6 +272,7 @@ def aim(gen, rule):
     packet = Packet(gen.ifaces[at])
     packet.over = draw.chance(85) if rule.over or rule.probability else not rule.under and draw.chance(8)
     packet.established = draw.chance(85 if rule.established else 15 if rule.untracked else 8)
+    packet.unroutable = draw.chance(85 if rule.unroutable else 8)
     aim_tags(draw, rule, spec)
     if rule.mac.given:
         spec.mac = aim_number(draw, rule.mac, MAC_MOST)
@@ -393,6 +394,8 @@ def nudge(gen, rule, packet, spec):
         packet.over = not packet.over
     elif roll < (45 if rule.established or rule.untracked else 12):
         packet.established = not packet.established
+    elif roll < (60 if rule.unroutable else 13):
+        packet.unroutable = not packet.unroutable
     elif spec.family:
         nudge_ip(draw, rule, spec)
     elif draw.chance(50):

@@ -226,6 +226,14 @@ static bool take_established(struct parser *parser, struct draft *draft)
 	return once(parser, draft, given || draft->rule->untracked, "established");
 }
 
+static bool take_unroutable(struct parser *parser, struct draft *draft)
+{
+	bool given = draft->rule->unroutable;
+
+	draft->rule->unroutable = true;
+	return once(parser, draft, given, "unroutable");
+}
+
 static bool take_not(struct parser *parser, struct draft *draft)
 {
 	bool given = draft->rule->untracked;
@@ -288,6 +296,7 @@ static bool take_part(struct parser *parser, struct draft *draft)
 		{"dscp", take_dscp},
 		{"probability", take_probability},
 		{"established", take_established},
+		{"unroutable", take_unroutable},
 		{"not", take_not},
 		{"log", take_log},
 		{"add", take_add},
@@ -384,7 +393,7 @@ static bool finish_ethertype(struct parser *parser, const struct draft *draft)
 	if (rule->from.given || rule->to.given || rule->sport.given || rule->dport.given ||
 	    rule->proto.given || draft->type_given || rule->flags_given || rule->fragment ||
 	    rule->ttl.given || rule->dscp.given || rule->established || rule->untracked ||
-	    rule->adds.len || rule->action == ACTION_REJECT)
+	    rule->unroutable || rule->adds.len || rule->action == ACTION_REJECT)
 		return parse_fail(parser, draft->line, "ethertype does not go with this");
 	return true;
 }

@@ -14,10 +14,10 @@ from rules import make_rules
 # Features of a policy. The last one is off by default: exceptions between sets, which can be read in two ways.
 FEATURES = ("add", "always", "conditions", "count", "default-on", "define", "dynamic", "essentials", "established",
             "ethertype", "file", "fragments", "layout", "log", "mac", "malformed", "named-ports", "over", "probability",
-            "pairs", "port-sets", "redirect", "reject", "type", "uncommon", "vlan", "hard-joins")
+            "pairs", "port-sets", "redirect", "reject", "type", "uncommon", "unroutable", "vlan", "hard-joins")
 # Features that the short program leaves to the general one. `uncommon`: most options, extension headers and fragments.
 HANDED_ON = frozenset(("add", "always", "conditions", "count", "dynamic", "established", "log", "mac", "over",
-                       "pairs",                       "probability", "redirect", "reject", "uncommon"))
+                       "pairs", "probability", "redirect", "reject", "uncommon", "unroutable"))
 DYNAMIC_ENDS = ("", " max 4096", " max 64k expire 10m", " mask 24/64 expire 1h", " count",
                 " count max 4096")
 LINE_ENDS = ("\n", "\n\n", '\t# a comment, "quoted\n', " ; ", "\r\n")

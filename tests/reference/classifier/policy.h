@@ -110,6 +110,7 @@ struct rule {
 	bool probability;
 	bool established;
 	bool untracked; /* not established */
+	bool unroutable;
 	struct span length;
 	struct span ttl;
 	VEC(struct add) adds;

@@ -103,6 +103,7 @@ struct ref_packet {
 	const char *iface;
 	bool over;        /* every rate is exceeded and every chance taken */
 	bool established; /* connection tracking knows it, if it is TCP or UDP */
+	bool unroutable;  /* the route to its source leads elsewhere */
 };
 
 /* An `add` that ran: rule number, set, and the address with the set's mask applied. */

@@ -9,7 +9,7 @@
 
 static const char usage[] =
 	"usage: refmatch [--trace] [--entry SET=ADDRESS]... POLICY < PACKETS\n"
-	"  one packet a line: IFACE FLAGS HEX (IFACE - = the first; FLAGS - or over,established;\n"
+	"  one packet a line: IFACE FLAGS HEX (IFACE - = the first; FLAGS - or over,established,unroutable;\n"
 	"  HEX - = no bytes); lines with # are skipped; at an empty one all answers so far are written\n";
 
 /* A line of input and the bytes of its packet. */
@@ -71,6 +71,8 @@ static bool read_flags(char *flags, struct ref_packet *packet)
 			packet->over = true;
 		else if (!strcmp(word, "established"))
 			packet->established = true;
+		else if (!strcmp(word, "unroutable"))
+			packet->unroutable = true;
 		else
 			return false;
 	}

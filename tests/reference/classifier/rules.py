@@ -20,7 +20,8 @@ NUMBERS = ("sport", "dport", "proto", "types4", "types6", "code", "vlan", "dscp"
 class Rule:
     """A rule as text, and as values to aim at."""
     __slots__ = ("text", "families", "source", "target", *NUMBERS, "flags_given", "flags_set", "flags_mask",
-                 "fragment", "over", "under", "probability", "established", "untracked", "place", "from_pairs", "to_pairs")
+                 "fragment", "over", "under", "probability", "established", "untracked", "unroutable", "place",
+                 "from_pairs", "to_pairs")
 
     def __init__(self):
         self.text = ""
@@ -30,6 +31,7 @@ class Rule:
             setattr(self, name, Numbers())
         self.flags_given, self.flags_set, self.flags_mask = False, 0, 0
         self.fragment = self.over = self.under = self.probability = self.established = self.untracked = False
+        self.unroutable = False
         self.from_pairs = self.to_pairs = None
         self.place = 0  # the lowest comes first: rules with many bits fixed, roughly
 
@@ -248,6 +250,9 @@ class Sketch:
             rule.established = draw.chance(50)
             rule.untracked = not rule.established
             self.parts.append("established" if rule.established else "not established")
+        if self.gen.may("unroutable", 5):
+            rule.unroutable = True
+            self.parts.append("unroutable")
         if self.gen.may("conditions", 5):
             rule.ttl = self.part("ttl", make_span(self.gen, TTLS, 255))
         if self.gen.may("conditions", 5):

@@ -64,9 +64,15 @@ static void put_file(struct text *t, unsigned i)
 	text_addf(t, "%sfile \"l\" min %u", i ? "," : "", i);
 }
 
+static void put_pair(struct text *t, unsigned i)
+{
+	text_addf(t, "%s10.0.%u.%u port %u", i ? "," : "", i >> 8, i & 255, i * 2);
+}
+
 static const struct lines all[] = {
 	{"", "", put_rule, POLICY_RULES, "more than 4096 rules"},
 	{"", "", put_interface, POLICY_INTERFACES, "more than 63 interfaces"},
+	{"set p pairs { ", "}\n", put_pair, POLICY_SET_ITEMS, "separate ranges; the limit is 4096"},
 	{"", "", put_dynamic, POLICY_DYNAMIC, "more than 8 dynamic sets"},
 	{"", "", put_service, POLICY_SERVICES, "more than 1024 services"},
 	{"service s { vip 192.0.2.1; port 80; mode dr\n", "}\n", put_backend, POLICY_BACKENDS,

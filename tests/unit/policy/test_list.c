@@ -173,8 +173,8 @@ static void test_unreadable(void **state)
 	assert_null(environment_load(
 		&w, "include \"d/*.weir\"\ninclude \"-\"\nset s { file \"-\" }\n"));
 	environment_wants(&w, "main:1:9: error: cannot list 'd/*.weir'");
-	environment_wants(&w, "main:2:9: error: cannot open './-'");
-	environment_wants(&w, "main:3:14: error: '-': cannot open './-'");
+	environment_wants(&w, "main:2:9: error: cannot open './-': it does not exist");
+	environment_wants(&w, "main:3:14: error: cannot open './-': it does not exist");
 	environment_free(&w);
 }
 

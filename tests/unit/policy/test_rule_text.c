@@ -263,6 +263,7 @@ static const char *const rules[] = {
 	"pass from @low to not @high",
 	"pass established",
 	"pass not established",
+	"drop unroutable",
 };
 
 static void test_every_field(void **state)

@@ -12,7 +12,7 @@
 #define ROUNDS  1500
 
 struct packet {
-	bool ip, fragment, established;
+	bool ip, fragment, established, unroutable;
 	struct addr from, to;
 	uint8_t proto, flags, type, code, ttl, dscp;
 	uint16_t sport, dport, vlan, ethertype;
@@ -41,8 +41,8 @@ static const char *const pick_of[][8] = {
 	 "mac 02:00:00:00:00:01-02:00:00:00:00:03 ", "mac not 02:00:00:00:00:02 ",
 	 "mac 00:00:00:00:00:00-ff:ff:ff:ff:ff:ff ", "mac 02:00:00:00:00:02, 02:00:00:00:00:04 ",
 	 "mac @m, 02:00:00:00:00:05 "},
-	{"over 10/s ", "probability 50% ", "log ", "not established ", "length 0-100 ", "fragment ",
-	 "established ", "ttl 0-255 "},
+	{"over 10/s ", "probability 50% ", "log ", "not established ", "length 0-100 ",
+	 "unroutable ", "established ", "ttl 0-255 "},
 };
 
 static const char *const with_ports[] = {
@@ -114,6 +114,7 @@ static struct packet random_packet(uint64_t *seed)
 		.ip = unit_below(seed, 6),
 		.fragment = unit_below(seed, 5) == 0,
 		.established = unit_below(seed, 3) == 0,
+		.unroutable = unit_below(seed, 3) == 0,
 		.from = random_addr(seed, v6),
 		.to = random_addr(seed, v6),
 		.proto = protos[unit_below(seed, sizeof(protos))],
@@ -196,7 +197,7 @@ static bool ip_matches(const struct resolved *r, const struct resolved_rule *rul
 	return in_set(r, &rule->from, &p->from) && in_set(r, &rule->to, &p->to) &&
 	       in_span(&rule->ttl, p->ttl) && in_span(&rule->length, p->length) &&
 	       (!rule->dscp.given || rule->dscp.bits[0] >> p->dscp & 1) &&
-	       (!rule->fragment || p->fragment) &&
+	       (!rule->fragment || p->fragment) && (!rule->unroutable || p->unroutable) &&
 	       (!rule->established.given ||
 		(p->established != rule->established.negated && has_ports(p)));
 }

@@ -6,19 +6,16 @@
 #include "ctl/policy/fields.h"
 #include "ctl/table/compile.h"
 #include "ctl/table/rules.h"
+#include "ctl/table/rules_dump.h"
 
 // A rule with each condition, by field. The test checks that the list is complete.
 static const char *const samples[AST_RULE_FIELDS] = {
 	[AST_FROM] = "drop from @slow", // an address is a condition if it is a dynamic set
-	[AST_TO] = "drop to @slow",
-	[AST_FROM_PAIRS] = "drop from @web",
-	[AST_TO_PAIRS] = "drop to not @web",
-	[AST_MAC] = "drop mac not 02:00:5e:00:53:01",
-	[AST_LENGTH] = "drop length 100-200",
-	[AST_TTL] = "drop ttl 3",
-	[AST_DSCP] = "drop dscp 46",
-	[AST_ESTABLISHED] = "drop established",
-	[AST_PROBABILITY] = "drop probability 25%",
+	[AST_TO] = "drop to @slow",           [AST_FROM_PAIRS] = "drop from @web",
+	[AST_TO_PAIRS] = "drop to not @web",  [AST_MAC] = "drop mac not 02:00:5e:00:53:01",
+	[AST_LENGTH] = "drop length 100-200", [AST_TTL] = "drop ttl 3",
+	[AST_DSCP] = "drop dscp 46",          [AST_ESTABLISHED] = "drop established",
+	[AST_UNROUTABLE] = "drop unroutable", [AST_PROBABILITY] = "drop probability 25%",
 	[AST_LIMIT] = "drop over 10/s",
 };
 
