@@ -204,23 +204,6 @@ static const struct {
 	{"keepalived", read_keepalived, "strict", false},
 };
 
-static bool has_option(const char *options, const char *name)
-{
-	const char *at = strstr(options, name);
-
-	return at && (at[strlen(name)] == ' ' || !at[strlen(name)]);
-}
-
-static int check_options(const struct args *args, size_t form, struct err *err)
-{
-	static const char *const all[] = {"iface", "forward", "ipv4", "ipv6", "set", "column"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (args_has(args, all[i]) && !has_option(forms[form].options, all[i]))
-			return err_input(err, "'%s' has no option --%s", forms[form].name, all[i]);
-	return 0;
-}
-
 static int find_form(const char *name, size_t *ret, struct err *err)
 {
 	for (*ret = 0; *ret < ARRAY_SIZE(forms); ++*ret)
@@ -279,7 +262,7 @@ static int read_options(const struct args *args, size_t form, struct import_job 
 			struct err *err)
 {
 	const char *column = args_value(args, "column");
-	int code = check_options(args, form, err);
+	int code = args_expect_options(args, forms[form].name, forms[form].options, err);
 	bool ipv4 = args_has(args, "ipv4"), ipv6 = args_has(args, "ipv6");
 
 	if (code)
@@ -304,7 +287,11 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	CLEANUP(job_free) struct import_job job = {0};
 	CLEANUP_FREE char *text = NULL;
 	size_t form, len;
-	int code = args_expect_words(args, 2, 2, "form or file", err);
+	int code =
+		args_expect_words(args, 2, 2,
+				  args->words.n ? "file, or - for standard input"
+						: "form: nft, iptables, ipset, plain or keepalived",
+				  err);
 
 	if (code)
 		return code;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ctl/base/addr_range.h"
 #include "ctl/base/lines.h"
 
 #define SEPARATORS " \t\r,;\"'|"

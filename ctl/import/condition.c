@@ -9,6 +9,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/import/condition_ct.h"
 #include "ctl/import/condition_meta.h"
+#include "ctl/import/condition_pairs.h"
 
 struct known_condition {
 	const char *object, *group, *name; // {"payload": {"protocol": "tcp", "field": "dport"}}
@@ -356,12 +357,72 @@ void condition_key(const struct condition_place *place, const struct json *key, 
 
 #define COMBINATIONS 256
 
+static const struct known_condition *form_at(const struct json *parts, size_t i)
+{
+	const struct json *inside;
+	const char *object = ruleset_key(json_at(parts, i), &inside);
+
+	return find_form(object, inside);
+}
+
+// Is it `ip daddr . tcp dport`, or another address and a port of the same end?
+static bool read_pair_key(const struct json *left, struct pair_key *ret)
+{
+	const struct json *parts;
+	const struct known_condition *first, *second;
+
+	ruleset_key(left, &parts);
+	first = form_at(parts, 0);
+	second = form_at(parts, 1);
+	if (json_length(parts) != 2 || !first || !second)
+		return false;
+	ret->port = first->kind == KIND_ADDRESS ? 1 : 0;
+	if (!ret->port) {
+		const struct known_condition *address = second;
+
+		second = first;
+		first = address;
+	}
+	ret->side = first->field == MATCH_DST;
+	ret->families = first->families;
+	ret->proto = second->proto;
+	return first->kind == KIND_ADDRESS &&
+	       second->field == (ret->side ? MATCH_DPORT : MATCH_SPORT);
+}
+
+// The elements that are no pairs are alternatives of their own.
+static void read_pairs(const struct condition_place *place, const struct json *left,
+		       const struct pair_elements *e, struct matches *ret)
+{
+	if (e->n_others > COMBINATIONS) {
+		condition_omit(ret);
+		return;
+	}
+	for (size_t i = 0; i < e->n_others; i++)
+		condition_equals(place, left, e->others[i], ret);
+}
+
+static bool may_expire(const struct json *list)
+{
+	for (size_t i = 0; i < json_length(list); i++)
+		if (value_expires(json_at(list, i)))
+			return true;
+	return false;
+}
+
 static void read_concat(const struct condition_place *place, const struct json *left,
 			const char *op, const struct json *right, struct matches *ret)
 {
 	const struct json *list = value_elements(&place->values, right);
 	bool named = json_kind(list) == JSON_IS_OBJECT && json_get(list, "name");
+	struct pair_elements elements;
+	struct pair_key key;
 
+	if (list && (!strcmp(op, "==") || !strcmp(op, "in")) && read_pair_key(left, &key) &&
+	    condition_pairs(place, &key, list, &elements, ret)) {
+		read_pairs(place, left, &elements, ret);
+		return;
+	}
 	if (!list || (strcmp(op, "==") && strcmp(op, "in")) ||
 	    (named && value_changes(place->values.ruleset, list))) {
 		condition_omit(ret);
@@ -373,7 +434,7 @@ static void read_concat(const struct condition_place *place, const struct json *
 			condition_equals(place, left, list, ret);
 		return;
 	}
-	if (json_length(list) > COMBINATIONS) {
+	if (json_length(list) > COMBINATIONS || may_expire(list)) {
 		condition_omit(ret);
 		return;
 	}

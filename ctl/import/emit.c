@@ -7,6 +7,8 @@
 
 #define VALUES 200     // a list of a policy has 256
 #define STEPS  4000    // a policy has 4096 rules
+#define PORTS  4096    // separate ranges of a set of pairs
+#define PAIRS  32768   // of all sets
 #define WORK   8000000 // intervals compared, about a second
 
 #define FIN 1
@@ -174,6 +176,12 @@ static void fit_rewrites(const struct translation *w, struct match *m)
 		omit_fields(m, MATCH_MAC, MATCH_MAC);
 }
 
+// Are the values of the field in pairs?
+static bool has_pairs(const struct match *m, enum match_field field)
+{
+	return (field == MATCH_SPORT && m->pairs[0]) || (field == MATCH_DPORT && m->pairs[1]);
+}
+
 static void fit_lists(struct match *m)
 {
 	const struct values *type = &m->f[MATCH_TYPE];
@@ -184,7 +192,7 @@ static void fit_lists(struct match *m)
 	if (m->f[MATCH_TTL].n > 1)
 		omit_fields(m, MATCH_TTL, MATCH_TTL);
 	for (int i = MATCH_PROTO; i < MATCH_FIELDS; i++)
-		if (m->f[i].n > VALUES)
+		if (m->f[i].n > VALUES && !has_pairs(m, (enum match_field)i))
 			omit_fields(m, (enum match_field)i, (enum match_field)i);
 }
 
@@ -196,6 +204,48 @@ static void fit_sets(struct match *m)
 			match_omit(m);
 }
 
+static void omit_pairs(struct match *m, int side)
+{
+	m->pairs[side] = NULL;
+	match_omit(m);
+}
+
+static void omit_ports(struct match *m)
+{
+	m->pairs[0] = m->pairs[1] = NULL;
+	omit_fields(m, MATCH_SPORT, MATCH_DPORT);
+}
+
+// Pairs are as exact as the fields beside them, before anything is left out: a policy has no
+// addresses or ports beside a set of pairs.
+static void fold_pairs(struct translation *w, struct match *m)
+{
+	for (int i = 0; i < 2; i++) {
+		if (match_pairs_are_folded(m, i))
+			continue;
+		emit_work(w, 4 * m->pairs[i]->n);
+		if (!match_fold_pairs(w->arena, m, i, PAIRS))
+			omit_pairs(m, i);
+	}
+}
+
+static void fit_pairs(struct translation *w, struct match *m)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct pairs *p = m->pairs[i];
+
+		if (!p || m->never)
+			continue;
+		if (m->f[MATCH_SPORT + i].n > PORTS ||
+		    (!p->use->counted && w->n_pairs + p->n > PAIRS)) {
+			omit_pairs(m, i);
+			continue;
+		}
+		w->n_pairs += p->use->counted ? 0 : p->n;
+		p->use->counted = true;
+	}
+}
+
 // Ports exist in three protocols, a code with one type; a TTL is one span, and lists have a limit.
 void emit_fit(struct translation *w, struct match *m, bool drops)
 {
@@ -204,15 +254,17 @@ void emit_fit(struct translation *w, struct match *m, bool drops)
 	struct values tracked = protocols(w->arena, numbers, 2);
 	bool ports = m->f[MATCH_SPORT].n || m->f[MATCH_DPORT].n;
 
+	fold_pairs(w, m);
 	if (ports && !only_in(m, &protos) && drops)
 		match_narrow(w->arena, m, MATCH_PROTO, protos);
 	else if (ports && !only_in(m, &protos))
-		omit_fields(m, MATCH_SPORT, MATCH_DPORT);
+		omit_ports(m);
 	if (m->untracked && !only_in(m, &tracked))
 		match_narrow(w->arena, m, MATCH_PROTO, tracked);
 	fit_sets(m);
 	fit_flags(m, drops);
 	fit_rewrites(w, m);
+	fit_pairs(w, m);
 	fit_lists(m);
 }
 
@@ -230,18 +282,17 @@ static uint8_t drop_outcome(const struct match *m)
 {
 	uint8_t outcome = m->untracked ? OUTCOME_WIDER : OUTCOME_EXACT;
 
-	for (int i = 0; i < 2; i++)
-		if (m->in[i])
-			outcome |= value_is_interval(m->in[i]) ? OUTCOME_LEFT : OUTCOME_LACKING;
-	return outcome;
+	return m->in[0] || m->in[1] ? outcome | OUTCOME_LACKING : outcome;
 }
 
 uint8_t emit_drop(struct translation *w, enum step_action action, struct match m, const char *name,
 		  bool log)
 {
-	struct match whole = m;
+	struct match whole;
 	bool left, part;
 
+	fold_pairs(w, &m);
+	whole = m;
 	if (m.never)
 		return 0;
 	for (int i = 0; i < MATCH_FIELDS; i++)
@@ -260,6 +311,7 @@ uint8_t emit_drop(struct translation *w, enum step_action action, struct match m
 
 uint8_t emit_pass(struct translation *w, struct match m, const char *name, bool log)
 {
+	fold_pairs(w, &m);
 	if (m.never)
 		return 0;
 	emit_fit(w, &m, false);
@@ -269,9 +321,17 @@ uint8_t emit_pass(struct translation *w, struct match m, const char *name, bool 
 	return m.omitted ? OUTCOME_LACKING : m.loose ? OUTCOME_WIDER : OUTCOME_EXACT;
 }
 
-void emit_count(struct translation *w, struct match m, const char *name)
+uint8_t emit_count(struct translation *w, struct match m, const char *name)
 {
+	struct match whole;
+
+	fold_pairs(w, &m);
+	whole = m;
+	if (m.never)
+		return 0;
 	emit_fit(w, &m, true);
-	if (!m.loose && !m.never)
-		add_step(w, STEP_COUNT, &m, name, true);
+	if (m.loose || m.never)
+		return OUTCOME_LEFT;
+	add_step(w, STEP_COUNT, &m, name, true);
+	return m.parts || !match_covers(&m, &whole) ? OUTCOME_LEFT : OUTCOME_EXACT;
 }

@@ -6,7 +6,7 @@
 #include "ctl/import/steps.h"
 
 static void print_head(const struct import_options *options, const struct import_counts *counts,
-		       struct text *ret)
+		       const struct expects_counts *expects, struct text *ret)
 {
 	text_add(ret, "# from ");
 	for (const char *c = options->source; *c; c++)
@@ -14,6 +14,8 @@ static void print_head(const struct import_options *options, const struct import
 	text_addf(ret, ", hook %s, by weir import\n", options->forward ? "forward" : "input");
 	text_addf(ret, "# %zu translated, %zu passing more than the original, %zu left to nft\n",
 		  counts->translated, counts->widened, counts->omitted);
+	text_addf(ret, "# rules below without an expect line: %zu of %zu\n",
+		  expects->rules - expects->shown, expects->rules);
 	text_add(ret, "# The ruleset has to remain active: it decides what Weir passes.\n");
 }
 
@@ -55,18 +57,21 @@ static int print_policy(const struct ruleset *ruleset, const struct import_optio
 			struct arena *arena, struct import_rules *rules, struct text *ret,
 			struct import_counts *counts, struct err *err)
 {
+	CLEANUP_TEXT struct text lines = {0};
 	struct import_counts seen = {0};
+	struct expects_counts expects;
 	enum step_action last;
 	int code = translate(ruleset, options, arena, rules, &seen, err);
 
 	if (code)
 		return code;
 	last = steps_finish(rules, arena);
-	print_head(options, &seen, ret);
+	expects = expects_print(rules, options, last, &lines);
+	print_head(options, &seen, &expects, ret);
 	print_tracking(rules, last, ret);
 	print_warnings(options, ret);
 	policy_print(rules, options, last, ret);
-	expects_print(rules, options, last, ret);
+	text_add(ret, text_get(&lines));
 	counts->translated += seen.translated;
 	counts->widened += seen.widened;
 	counts->omitted += seen.omitted;

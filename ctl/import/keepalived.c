@@ -132,6 +132,8 @@ static void put_backend(struct server *s, const struct node *n, bool backup)
 	if (n->n < 2 || !is_address(n->words[1]) ||
 	    (n->n > 2 && strcmp(n->words[2], "0") != 0 && !text_same(n->words[2], s->port)))
 		fail(s, "a real server has another port");
+	if (weight && (weight->n > 2 || weight->block))
+		fail(s, "a line has more than a weight");
 	if (weight && !is_number(weight->words[1], 0, 65535))
 		fail(s, "a weight is not a number up to 65535");
 	if (node_last(n, "lvs_method", "lb_kind"))

@@ -163,6 +163,80 @@ static void meet_sets(struct match *m, const struct match *b)
 	}
 }
 
+// Once for a list.
+static void find_bounds(struct arena *arena, const struct pairs *p)
+{
+	struct pairs_use *use = p->use;
+
+	if (use->addresses.at)
+		return;
+	use->addresses.at = arena_zalloc(arena, p->n, sizeof(*use->addresses.at));
+	use->ports.at = arena_zalloc(arena, p->n, sizeof(*use->ports.at));
+	for (size_t i = 0; i < p->n; i++) {
+		use->addresses.at[i] = (struct interval){p->at[i].addr, p->at[i].addr};
+		use->ports.at[i] = (struct interval){p->at[i].first, p->at[i].last};
+	}
+	use->addresses.n = match_sort(use->addresses.at, p->n);
+	use->ports.n = match_sort(use->ports.at, p->n);
+}
+
+void match_narrow_pairs(struct arena *arena, struct match *m, int side, const struct pairs *pairs)
+{
+	const struct pairs_use *use = pairs->use;
+
+	find_bounds(arena, pairs);
+	match_narrow(arena, m, side ? MATCH_DST : MATCH_SRC,
+		     (struct values){.at = use->addresses.at, .n = use->addresses.n});
+	match_narrow(arena, m, side ? MATCH_DPORT : MATCH_SPORT,
+		     (struct values){.at = use->ports.at, .n = use->ports.n});
+	m->pairs[side] = pairs;
+}
+
+static struct intervals intervals_in(const struct values *v)
+{
+	return (struct intervals){.at = (struct interval *)v->at, .n = v->n};
+}
+
+bool match_pairs_are_folded(const struct match *m, int side)
+{
+	const struct pairs *p = m->pairs[side];
+
+	return !p || m->never ||
+	       (m->f[MATCH_SRC + side].at == p->use->addresses.at &&
+		m->f[MATCH_SPORT + side].at == p->use->ports.at);
+}
+
+bool match_fold_pairs(struct arena *arena, struct match *m, int side, size_t max)
+{
+	const struct intervals addresses = intervals_in(&m->f[MATCH_SRC + side]);
+	const struct intervals ports = intervals_in(&m->f[MATCH_SPORT + side]);
+	const struct pairs *kept;
+
+	if (match_pairs_are_folded(m, side))
+		return true;
+	if (!pairs_within(arena, m->pairs[side], &addresses, &ports, max, &kept))
+		return false;
+	if (!kept)
+		m->never = true;
+	else
+		match_narrow_pairs(arena, m, side, kept);
+	return true;
+}
+
+static void meet_pairs(struct arena *arena, struct match *m, const struct match *b)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct pairs *have = m->pairs[i], *more = b->pairs[i];
+
+		if (!have || !more || have == more) {
+			m->pairs[i] = have ? have : more;
+			continue;
+		}
+		m->pairs[i] = pairs_meet(arena, have, more);
+		m->never |= !m->pairs[i];
+	}
+}
+
 struct match match_meet(struct arena *arena, const struct match *a, const struct match *b)
 {
 	struct match m = *a;
@@ -179,6 +253,7 @@ struct match match_meet(struct arena *arena, const struct match *a, const struct
 	m.never |= b->never || !m.families || !m.on || (m.established && m.untracked);
 	meet_flags(&m, b);
 	meet_sets(&m, b);
+	meet_pairs(arena, &m, b);
 	for (int i = 0; i < MATCH_FIELDS && !m.never; i++)
 		if (b->f[i].n)
 			match_narrow(arena, &m, (enum match_field)i, b->f[i]);
@@ -210,6 +285,11 @@ static bool values_cover(const struct values *outer, const struct values *inner)
 	return !outer->n || (inner->n && intervals_cover(outer->at, outer->n, inner->at, inner->n));
 }
 
+static bool has_pairs(const struct match *m, int side, const struct pairs *p)
+{
+	return m->pairs[side] == p || (m->pairs[side] && pairs_equal(m->pairs[side], p));
+}
+
 bool match_covers(const struct match *outer, const struct match *inner)
 {
 	if ((inner->families & ~outer->families) || (inner->on & ~outer->on) ||
@@ -217,7 +297,8 @@ bool match_covers(const struct match *outer, const struct match *inner)
 	    (outer->untracked && !inner->untracked))
 		return false;
 	for (int i = 0; i < 2; i++)
-		if (outer->in[i] && outer->in[i] != inner->in[i])
+		if ((outer->in[i] && outer->in[i] != inner->in[i]) ||
+		    (outer->pairs[i] && !has_pairs(inner, i, outer->pairs[i])))
 			return false;
 	if (outer->flagged && (!inner->flagged || (outer->mask & ~inner->mask) ||
 			       (inner->flags & outer->mask) != outer->flags))

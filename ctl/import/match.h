@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/import/pairs.h"
 #include "ctl/policy/arena.h"
 #include "ctl/policy/intervals.h"
 
@@ -41,9 +42,12 @@ struct values {
 struct match {
 	struct values f[MATCH_FIELDS];
 	const struct json *in[2]; // dynamic sets with the source, the destination; NULL: any
-	uint64_t on;              // bits of the interfaces of the policy; all bits: any
-	uint8_t families;         // MATCH_V4, MATCH_V6
-	bool flagged;             // TCP flags: of `mask`, those in `flags` are set
+	// The source has one of the first, the destination one of the second; NULL: any. Their
+	// addresses and ports are in `f` too.
+	const struct pairs *pairs[2];
+	uint64_t on;      // bits of the interfaces of the policy; all bits: any
+	uint8_t families; // MATCH_V4, MATCH_V6
+	bool flagged;     // TCP flags: of `mask`, those in `flags` are set
 	uint8_t flags, mask;
 	bool established, untracked, fragment; // untracked: not established
 	bool never;                            // no packet matches
@@ -53,7 +57,8 @@ struct match {
 	bool rewrites;  // a target of iptables that may change the destination
 };
 
-#define MATCH_PART_ON (1u << MATCH_FIELDS) // in `parts`: the interfaces
+#define MATCH_PART_ON    (1u << MATCH_FIELDS) // in `parts`: the interfaces
+#define MATCH_PART_PAIRS (2u << MATCH_FIELDS)
 
 extern const struct match match_any;
 
@@ -66,6 +71,12 @@ size_t match_sort(struct interval *at, size_t n);
 struct values match_complement(struct arena *arena, struct values v, address_number max);
 // Narrows a field to these values. No value (`n` 0 with `at` set) leaves no packet.
 void match_narrow(struct arena *arena, struct match *m, enum match_field field, struct values v);
+// Narrows one side to pairs, 0: the source, 1: the destination.
+void match_narrow_pairs(struct arena *arena, struct match *m, int side, const struct pairs *pairs);
+// Do addresses and ports of the side exclude no pair? Without pairs, too.
+bool match_pairs_are_folded(const struct match *m, int side);
+// Leaves out the pairs whose address or port the fields exclude. False: that makes too many pairs.
+bool match_fold_pairs(struct arena *arena, struct match *m, int side, size_t max);
 // The packets of both. Of two tests of flags the second is omitted.
 struct match match_meet(struct arena *arena, const struct match *a, const struct match *b);
 // Leaves a condition out.

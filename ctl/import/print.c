@@ -237,6 +237,10 @@ static void print_end(struct policy_printer *p, const struct match *m, const cha
 	if (!m->f[address].n && !m->f[port].n && !m->in[address] && !any)
 		return;
 	text_addf(t, " %s ", word);
+	if (m->pairs[address]) {
+		text_addf(t, "@%s", policy_set_pairs(&p->sets, m->pairs[address]));
+		return;
+	}
 	if (m->in[address])
 		text_addf(t, "@%s", policy_set_dynamic(&p->sets, m->in[address]));
 	else if (m->f[address].n)

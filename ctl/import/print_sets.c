@@ -119,6 +119,16 @@ const char *policy_set_of(struct policy_sets *sets, enum policy_set_kind kind,
 	return add_set(sets, &fresh, v->set);
 }
 
+const char *policy_set_pairs(struct policy_sets *sets, const struct pairs *pairs)
+{
+	struct policy_set fresh = {.kind = SET_PAIRS, .pairs = pairs};
+
+	vec_each (&sets->at, s)
+		if (s->kind == SET_PAIRS && (s->pairs == pairs || pairs_equal(s->pairs, pairs)))
+			return s->name;
+	return add_set(sets, &fresh, pairs->set);
+}
+
 // Not the name of a set that the active policy fills in another way: the kernel keeps its entries.
 const char *policy_set_dynamic(struct policy_sets *sets, const struct json *set)
 {
@@ -143,9 +153,29 @@ static void print_ports(const struct values *v, struct text *ret)
 	}
 }
 
+static void print_pairs(const struct pairs *p, struct text *ret)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct addr_port *pair = &p->at[i];
+		struct addr addr = interval_addr(pair->addr, p->family);
+		addr_text text;
+
+		text_addf(ret, "%s%s port %u", i ? ",\n\t" : "\n\t", addr_format(&addr, text),
+			  pair->first);
+		if (pair->last != pair->first)
+			text_addf(ret, "-%u", pair->last);
+	}
+}
+
 static void print_listed(const struct policy_set *s, struct text *ret)
 {
 	text_addf(ret, "set %s ", s->name);
+	if (s->kind == SET_PAIRS) {
+		text_add(ret, "pairs {");
+		print_pairs(s->pairs, ret);
+		text_add(ret, "\n}\n");
+		return;
+	}
 	if (s->kind == SET_ADDRESSES) {
 		text_add(ret, "{\n\t");
 		addresses_print(s->values, s->family, "\n\t", ret);

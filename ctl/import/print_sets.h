@@ -12,15 +12,17 @@ enum policy_set_kind {
 	SET_ADDRESSES,
 	SET_PORTS,
 	SET_MACS,
+	SET_PAIRS,
 	SET_DYNAMIC,
 };
 
 struct policy_set {
 	char name[POLICY_SET_NAME + 1];
 	enum policy_set_kind kind;
-	const struct values *values; // unless it is dynamic
-	uint8_t family;              // of its addresses
-	const struct json *dynamic;  // the set of nft
+	const struct values *values; // unless it is dynamic, or has pairs
+	const struct pairs *pairs;
+	uint8_t family;             // of its addresses
+	const struct json *dynamic; // the set of nft
 };
 
 struct policy_sets {
@@ -31,6 +33,7 @@ struct policy_sets {
 // The name of the set with these values, or of a new one; valid until the next call.
 const char *policy_set_of(struct policy_sets *sets, enum policy_set_kind kind,
 			  const struct values *v, uint8_t family);
+const char *policy_set_pairs(struct policy_sets *sets, const struct pairs *pairs);
 // The same for a dynamic set.
 const char *policy_set_dynamic(struct policy_sets *sets, const struct json *set);
 // now_s: for elements that expire.

@@ -42,7 +42,14 @@ enum step_action steps_finish(struct import_rules *steps, struct arena *arena);
 // Adds statements, sets, and rules. `last`: of steps_finish.
 void policy_print(const struct import_rules *steps, const struct import_options *options,
 		  enum step_action last, struct text *ret);
-// Adds an expect line for the edges of the values of each rule and for their neighbours. The first
+
+struct expects_counts {
+	size_t rules; // all of the policy, with those that precede the ruleset's
+	size_t shown; // those with an expect line
+};
+
+// Adds expect lines for the edges of the values of each rule and for their neighbours. The first
 // rule that matches decides, as in the policy.
-void expects_print(const struct import_rules *steps, const struct import_options *options,
-		   enum step_action last, struct text *ret);
+struct expects_counts expects_print(const struct import_rules *steps,
+				    const struct import_options *options, enum step_action last,
+				    struct text *ret);

@@ -169,6 +169,10 @@ static void narrow(struct translation *w, struct rule_reading *r, struct matches
 		emit_work(w, match_size(m) * r->alternatives.n);
 	vec_each (&r->alternatives, m)
 		emit_work(w, match_size(m) * with->n);
+	if (w->code) {
+		vec_free(with);
+		return;
+	}
 	matches_meet(w->arena, &r->alternatives, with);
 	vec_free(with);
 	if (!single || !exact || r->alternatives.n != 1 ||
@@ -374,10 +378,13 @@ static void read_expression(struct translation *w, const struct at_rule *at, str
 // A rule that only logs.
 static void add_log(struct translation *w, const struct at_rule *at, const struct rule_reading *r)
 {
+	uint8_t outcome = 0;
+
 	if (!r->log || r->decided || w->nat)
 		return;
 	vec_each (&r->alternatives, m)
-		emit_count(w, *m, emit_name(w, at));
+		outcome |= emit_count(w, *m, emit_name(w, at));
+	emit_outcome(w, at, outcome);
 }
 
 static bool will_drop(const struct json *expr)

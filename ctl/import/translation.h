@@ -18,7 +18,8 @@ struct translation {
 	VEC(struct match) returned;
 	size_t guarded; // the first in this base chain
 	unsigned depth;
-	size_t work; // comparisons so far
+	size_t work;    // comparisons so far
+	size_t n_pairs; // of different sets of pairs
 	struct value_cache cache;
 	size_t looks; // for chains that accept
 	bool nat;     // follows a chain of type nat: only rewritten destinations count
@@ -31,7 +32,7 @@ struct translation {
 #define OUTCOME_EXACT   1
 #define OUTCOME_WIDER   2
 #define OUTCOME_LACKING 4 // wider, because a condition was left out or a dynamic set is empty
-#define OUTCOME_LEFT    8 // dropped by nft only
+#define OUTCOME_LEFT    8 // dropped or logged by nft only
 
 // A rule on the way.
 struct at_rule {
@@ -49,7 +50,7 @@ void emit_fit(struct translation *w, struct match *m, bool drops);
 uint8_t emit_drop(struct translation *w, enum step_action action, struct match m, const char *name,
 		  bool log);
 uint8_t emit_pass(struct translation *w, struct match m, const char *name, bool log);
-void emit_count(struct translation *w, struct match m, const char *name);
+uint8_t emit_count(struct translation *w, struct match m, const char *name);
 // The comment of the rule, or its place.
 const char *emit_name(struct translation *w, const struct at_rule *at);
 // Notes what has become of a rule, with a comment where that is not exact.

@@ -125,11 +125,6 @@ bool value_changes(const struct ruleset *r, const struct json *set)
 	       ruleset_fillers(r, set);
 }
 
-bool value_is_interval(const struct json *set)
-{
-	return has_flag(set, "interval");
-}
-
 bool value_expires(const struct json *element)
 {
 	const struct json *elem = json_get(element, "elem");
@@ -273,6 +268,7 @@ static void keep_known(void *known)
 void value_cache_free(struct value_cache *c)
 {
 	tdestroy(c->sets, keep_known);
+	tdestroy(c->pairs, keep_known);
 	*c = (struct value_cache){0};
 }
 

@@ -16,6 +16,7 @@ struct value_cache {
 	const struct json *dynamic[VALUE_DYNAMIC]; // that become dynamic sets
 	size_t n_dynamic;
 	void *sets;  // of tsearch, in the arena
+	void *pairs; // the same, of sets of pairs
 	size_t work; // elements read since the caller has set it to 0
 };
 
@@ -39,7 +40,5 @@ bool value_changes(const struct ruleset *r, const struct json *set);
 const struct json *value_dynamic(const struct value_place *place, const struct json *j,
 				 uint8_t families);
 void value_cache_free(struct value_cache *c);
-// May a dynamic set lack elements of this set, because they may be prefixes or ranges?
-bool value_is_interval(const struct json *set);
 // Does the element of a set have a timeout?
 bool value_expires(const struct json *element);

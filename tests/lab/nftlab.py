@@ -8,6 +8,7 @@ from labnet import Sniffer, run, socket_in
 DEVICE, PEER, COPY = "nft0", "nft1", "copy0"  # what the chain does not drop is sent to the third
 MARK = b"nft:"  # the end of each frame: this and its number
 END = b"\x88\xb5" + b"the end".ljust(60)
+BATCH = 100  # frames that are sent before they are read
 
 
 class Nft:
@@ -42,20 +43,23 @@ class Nft:
 
     def passed(self, frames):
         """The frames that pass Weir, and those that pass nft: numbers."""
-        got = []
+        got = [set(), set()]
         with contextlib.ExitStack() as stack:
             sniffers = [stack.enter_context(contextlib.closing(Sniffer(self.pair.near_netns, device)))
                         for device in (self.pair.near_device, COPY)]
-            for device in self.pair.far_device, PEER:
-                self.send(device, frames + [frames[0][:12] + END])
-            for sniffer in sniffers:
-                found = set()
-                for data, _ in sniffer.frames(2):
-                    if data[12:].startswith(END[:9]):
-                        break
-                    if data[-8:-4] == MARK:
-                        found.add(int.from_bytes(data[-4:], "big"))
-                else:
-                    raise AssertionError("the last frame did not arrive")
-                got.append(found)
+            for start in range(0, len(frames), BATCH):
+                for device in self.pair.far_device, PEER:
+                    self.send(device, frames[start:start + BATCH] + [frames[0][:12] + END])
+                for sniffer, found in zip(sniffers, got):
+                    found |= self.read_batch(sniffer)
         return got
+
+    @staticmethod
+    def read_batch(sniffer):
+        found = set()
+        for data, _ in sniffer.frames(20):
+            if data[12:].startswith(END[:9]):
+                return found
+            if data[-8:-4] == MARK:
+                found.add(int.from_bytes(data[-4:], "big"))
+        raise AssertionError("the last frame did not arrive")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Random rules with a word that nft has, too: both must pass the same frames. WEIR_NFT_RULES=200 for more rules."""
+"""Random rules with a word that nft has, too: both must pass the same frames. WEIR_NFT_RULES=200 for more rules,
+WEIR_NFT_FRAMES=10000 for more frames of each."""
 
 import contextlib
 import ipaddress
@@ -14,7 +15,7 @@ from labnet import shared_weir
 from nftlab import MARK, Nft
 
 RULES = int(os.environ.get("WEIR_NFT_RULES", "8"))
-FRAMES = 60
+FRAMES = int(os.environ.get("WEIR_NFT_FRAMES", "60"))
 SOURCES4 = [bytes(a) for a in ((198, 51, 100, 1), (198, 51, 100, 2), (198, 51, 101, 1))]
 SOURCES6 = [bytes.fromhex("20010db8010000") + bytes(a) for a in ((0, *[0] * 7, 1), (0, *[0] * 7, 2), (1, *[0] * 7, 1))]
 TO4, TO6 = bytes((10, 77, 0, 1)), bytes.fromhex("fd77" + "00" * 13 + "01")

@@ -18,6 +18,17 @@ FAR4, FAR6 = "10.9.0.2", "2001:db8:9::2"
 TCP_PORT, UDP_PORT = 7000, 7001
 SETTINGS = {"nf_conntrack_checksum": 0, "nf_conntrack_tcp_be_liberal": 1, "nf_conntrack_udp_timeout_stream": 3600,
             "nf_conntrack_udp_timeout": 3600}
+ROUTES = ("route add default via 10.20.0.2 dev n1", "-6 route add default via 2001:db8:20::2 dev n1",
+          "route add 10.30.0.0/16 via 10.9.0.2", "-6 route add 2001:db8:30::/64 via 2001:db8:9::2",
+          "route add blackhole 10.40.0.0/24", "-6 route add blackhole 2001:db8:40::/64",
+          "route add unreachable 10.41.0.0/24", "-6 route add unreachable 2001:db8:41::/64",
+          "route add prohibit 10.42.0.0/24", "-6 route add prohibit 2001:db8:42::/64",
+          "route add 10.50.0.0/24 dev n0", "-6 route add 2001:db8:50::/64 dev n0",
+          "route add 10.70.0.0/24 dev n0 table 70", "-6 route add 2001:db8:70::/64 dev n0 table 70",
+          "route add 10.20.0.0/16 dev n0 table 71", "-6 route add 2001:db8:20::/64 dev n0 table 71",
+          "rule add dsfield 0x10 table 70", "-6 rule add dsfield 0x10 table 70",
+          "rule add from 10.0.3.0/24 ipproto udp table 71", "-6 rule add from 2001:db8:3::/64 ipproto udp table 71")
+VLAN_ROUTES = ("route add 10.60.0.0/24 dev n0.7", "-6 route add 2001:db8:60::/64 dev n0.7")
 ALL_NEAR = ("set n0 address 02:00:00:00:00:01", "set lo up", "set n0 up")
 
 
@@ -79,6 +90,17 @@ class Lab:
             run("ip", "-n", self.near, "link", "set", "n0.7", "up")
         else:
             print("skipped: tagged frames, which cannot reach connection tracking: this kernel has no VLAN devices")
+
+    def add_routes(self):
+        """Of all kinds, by n0, by another cable n1, and by n0.7 if there is one, in several tables."""
+        run("ip", "-n", self.near, "link", "add", "n1", "type", "veth", "peer", "name", "f1", "netns", self.far)
+        run("ip", "-n", self.near, "link", "set", "n1", "up")
+        run("ip", "-n", self.far, "link", "set", "f1", "up")
+        self.address(self.near, "n1", "10.20.0.1/24", "2001:db8:20::1/64")
+        for value in ROUTES + (VLAN_ROUTES if self.vlans else ()):
+            run("ip", "-n", self.near, *value.split())
+        for family in "ipv4", "ipv6":
+            run("ip", "netns", "exec", self.near, "sysctl", "-qw", f"net.{family}.conf.lo.forwarding=1")
 
     def remove(self):
         for name in self.near, self.far:

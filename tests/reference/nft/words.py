@@ -87,7 +87,7 @@ class Ports:
     """`port @set`, of source and destination. At ingress, nft reads the first bytes of later fragments as ports, so its
     rules exclude them by a mark."""
     before = ("ip frag-off & 0x1fff != 0 meta mark set 1", "frag frag-off != 0 meta mark set 1")
-    tracks = False
+    tracks = attached = False
     hook = "type filter hook ingress device n0 priority 0"
     family = "netdev"
 
@@ -174,7 +174,7 @@ class MacSet:
 
 class Macs:
     """`mac`, with sets, lists and `not`."""
-    before, tracks = (), False
+    before, tracks, attached = (), False, False
     hook = "type filter hook ingress device n0 priority 0"
     family = "netdev"
 
@@ -247,7 +247,7 @@ class PairSet:
 
 class Pairs:
     """`from` and `to` a set of pairs, also after `not`. Later fragments have no ports: see Ports."""
-    before, hook, family, tracks = Ports.before, Ports.hook, Ports.family, False
+    before, hook, family, tracks, attached = Ports.before, Ports.hook, Ports.family, False, False
 
     def __init__(self, draw, lab, rules):  # pylint: disable=unused-argument
         self.draw = draw
@@ -298,7 +298,7 @@ class Pairs:
 
 class Tracked:
     """`established` and `not established`. First fragments are left out: nft sees only packets that are whole again."""
-    tracks, before = True, ()
+    tracks, attached, before = True, False, ()
     hook = "type filter hook prerouting priority -150"
     family = "inet"
 
@@ -368,6 +368,69 @@ class Tracked:
             spec.proto = UDP if spec.proto == TCP else TCP
 
 
+# ---- routes to the source -------------------------------------------------------------------------------
+
+
+class Unroutable:
+    """`unroutable`, with routes of all kinds. Weir is attached: the programs ask the kernel of `near`. Broadcast addresses
+    of subnets are left out, which nft takes for routable, and link-local sources without a route."""
+    tracks, attached, before = False, True, ()
+    statements = nft_statements = staticmethod(Tracked.statements)
+    hook = "type filter hook prerouting priority -450"
+    family = "inet"
+    SOURCES4 = ("10.9.0.", "10.20.0.", "10.30.1.", "10.40.0.", "10.41.0.", "10.42.0.", "10.50.0.", "10.60.0.", "10.70.0.",
+                "10.0.3.", "127.0.0.", "192.0.2.", "0.0.0.", "224.0.0.")
+    SOURCES6 = ("2001:db8:9::", "2001:db8:20::", "2001:db8:30::", "2001:db8:40::", "2001:db8:41::", "2001:db8:42::",
+                "2001:db8:50::", "2001:db8:60::", "2001:db8:70::", "2001:db8:3::", "2001:db9::", "fe80::", "::")
+    TARGETS4 = ("255.255.255.255", "224.0.0.5", "224.0.1.5", "10.0.3.1")
+    TARGETS6 = ("ff02::1", "ff05::1", "fe80::7", "2001:db8:3::1")
+
+    def __init__(self, draw, lab, rules):
+        self.draw = draw
+        lab.add_vlan()
+        self.vlans = lab.vlans
+        lab.add_routes()
+        self.rules = [self.rule() for _ in range(rules)]
+
+    def rule(self):
+        draw = self.draw
+        weir, nft = "unroutable", "fib saddr . iif oif missing"
+        if draw.random() < 0.5:
+            protos = draw.sample((TCP, UDP), draw.randint(1, 2))
+            weir += f" proto {', '.join(PROTOS[proto] for proto in protos)}"
+            nft = f"meta l4proto {{ {', '.join(map(str, protos))} }} {nft}"
+        dscp = draw.choice((None, None, 0, 4))
+        if dscp is not None:
+            weir, nft = f"{weir} dscp {dscp}", f"IP dscp {dscp} {nft}"
+        if draw.random() < 0.8:
+            low = draw.randint(0, 255)
+            ttls = shown(low, min(low + draw.randint(0, 120), 255))
+            weir, nft = f"{weir} ttl {ttls}", f"IP TTL {ttls} {nft}"
+        if draw.random() < 0.12:
+            four, six = draw.choice(self.TARGETS4), draw.choice(self.TARGETS6)
+            weir, nft = f"to {four}, {six} {weir}", [f"ip daddr {four} {nft}", f"ip6 daddr {six} {nft}"]
+        else:
+            weir, nft = to_net(draw, weir, nft)
+        return Rule(weir, [one.replace("IP", "ip").replace("TTL", "ttl") if one.startswith("ip ") else
+                           one.replace("IP", "ip6").replace("TTL", "hoplimit") for one in nft])
+
+    def spec(self):
+        draw, spec = self.draw, usual_spec(self.draw)
+        spec.tags = [(0x8100, 7)] if spec.tags and self.vlans else []
+        spec.dscp, spec.ttl = draw.choice((0, 0, 4)), draw.randint(1, 255)
+        spec.sport, spec.dport = draw.randint(1, 65535), draw.randint(1, 65535)
+        if spec.family == 4:
+            spec.src = number4(f"{draw.choice(self.SOURCES4)}{draw.randint(2, 250)}")
+        else:
+            spec.src = number6(f"{draw.choice(self.SOURCES6)}{draw.randint(2, 250):x}")
+            if draw.random() < 0.1:
+                spec.src, spec.proto, spec.type = 0, ICMP6, draw.choice((128, 143))
+        if draw.random() < 0.15:
+            spec.dst = (number4 if spec.family == 4 else number6)(draw.choice(
+                self.TARGETS4 if spec.family == 4 else self.TARGETS6))
+        return spec
+
+
 # ---- frames ---------------------------------------------------------------------------------------------
 
 
@@ -435,11 +498,11 @@ def nft_text(word):
     for number, rule in enumerate(word.rules, 1):
         lines += [f'{match} log prefix "{number}" group {GROUP} drop' for match in rule.nft]
     return "\n".join([*lines, "ip saddr 10.9.0.0/24 drop" if word.tracks else "",
-                      "ip6 saddr 2001:db8:9::/64 drop" if word.tracks else "", "}", "}", ""])
+                      "ip6 saddr 2001:db8:9::/64 drop" if word.tracks else "", "drop" if word.attached else "", "}", "}", ""])
 
 
 def weir_text(word):
     return "\n".join(["interface n0 optional", *word.statements(), *(f"drop {rule.weir}" for rule in word.rules), ""])
 
 
-WORDS = {"ports": Ports, "mac": Macs, "pairs": Pairs, "established": Tracked}
+WORDS = {"ports": Ports, "mac": Macs, "pairs": Pairs, "established": Tracked, "unroutable": Unroutable}

@@ -295,9 +295,9 @@ static const struct one_rule sets[] = {
 		 "01:00") "# weir block --set nft-s 192.0.2.9 " UNTIL("1767225609",
 								      "00:09") "set nft-s dynamic max 9 expire 60s\n",
 	 0, 1, 0},
-	// a dynamic set can never have prefixes
+	// a dynamic set can never have prefixes, but the rule is there for the addresses
 	{TIMED(", \"flags\": [\"interval\", \"timeout\"]"), SADDR("==") ", " DROP,
-	 "drop from @nft-s to 0.0.0.0/0\n# left to nft: in 1", 0, 0, 1},
+	 "drop from @nft-s to 0.0.0.0/0\n# passes more than the original: in 1", 0, 1, 0},
 	// not the entries of a set with the original name
 	{TIMED(", \"timeout\": 60"), SADDR("==") ", " DROP, "!set s dynamic", 0, 1, 0},
 	{TIMED(", \"timeout\": 60"), SADDR("==") ", " DROP,
@@ -353,6 +353,77 @@ static const struct one_rule sets[] = {
 	 ACCEPT, "default pass", 1, 0, 1},
 };
 
+// Pairs of address and port.
+#define PAIR(addr, port) "{\"concat\": [\"" addr "\", " port "]}"
+#define TIMED_PAIR(addr) "{\"elem\": {\"val\": " PAIR(addr, "7") ", \"timeout\": 60}}"
+#define PAIR_SET(flags, list)                                                            \
+	"{\"set\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"p\", \"type\": " \
+	"[\"ipv4_addr\", \"inet_service\"]" flags ", \"elem\": [" list "]}}, "
+#define TWO               PAIR("192.0.2.1", "80") ", " PAIR("192.0.2.9", "{\"range\": [53, 99]}")
+#define SIDE(a, b, right) MATCH("==", "{\"concat\": [" a ", " b "]}", right)
+#define TO_PAIRS(right)   SIDE(PAYLOAD("ip", "daddr"), PAYLOAD("tcp", "dport"), right)
+#define PREFIX            "{\"concat\": [{\"prefix\": {\"addr\": \"198.51.100.0\", \"len\": 24}}, 80]}"
+#define TIMEOUTS          ", \"flags\": \"timeout\""
+
+static const struct one_rule pairs[] = {
+	{PAIR_SET("", TWO), TO_PAIRS("\"@p\"") ", " ACCEPT, "\"in 1\" pass proto tcp to @p\n", 1, 0,
+	 0},
+	{PAIR_SET("", TWO), TO_PAIRS("\"@p\"") ", " DROP,
+	 "set p pairs {\n\t192.0.2.1 port 80,\n\t192.0.2.9 port 53-99\n}\n", 1, 0, 0},
+	{"",
+	 SIDE(PAYLOAD("udp", "sport"), PAYLOAD("ip", "saddr"),
+	      "{\"set\": [{\"concat\": [53, \"192.0.2.1\"]}, {\"concat\": [54, \"192.0.2.1\"]}]}") ", " DROP,
+	 "set list pairs {\n\t192.0.2.1 port 53-54\n}\n", 1, 0, 0},
+	// one pair needs no set, and the ends differ
+	{PAIR_SET("", PAIR("192.0.2.1", "80")), TO_PAIRS("\"@p\"") ", " DROP,
+	 "\"in 1\" drop proto tcp to 192.0.2.1 port 80\n", 1, 0, 0},
+	{PAIR_SET("", TWO),
+	 SIDE(PAYLOAD("ip", "saddr"), PAYLOAD("tcp", "dport"), "\"@p\"") ", " DROP,
+	 "\"in 1 (2)\" drop proto tcp from 192.0.2.9 to any port 53-99\n", 1, 0, 0},
+	// prefixes have rules of their own, and a policy has one set on each side
+	{PAIR_SET("", TWO ", " PREFIX), TO_PAIRS("\"@p\"") ", " DROP,
+	 "\"in 1\" drop proto tcp to @list\n\"in 1 (2)\" drop proto tcp to 198.51.100.0/24 port 80\n",
+	 1, 0, 0},
+	{PAIR_SET("", TWO),
+	 TO_PAIRS("\"@p\"") ", " MATCH("==", PAYLOAD("ip", "daddr"), "\"192.0.2.9\"") ", " DROP,
+	 "set list pairs {\n\t192.0.2.9 port 53-99\n}\n", 1, 0, 0},
+	{PAIR_SET("", TWO),
+	 MATCH("<", PAYLOAD("tcp", "dport"), "60") ", " TO_PAIRS("\"@p\"") ", " DROP,
+	 "set list pairs {\n\t192.0.2.9 port 53-59\n}\n", 1, 0, 0},
+	{PAIR_SET("", TWO),
+	 TO_PAIRS("\"@p\"") ", " TO_PAIRS("{\"set\": [" PAIR("192.0.2.1", "80") ", " PAIR(
+		 "192.0.2.9", "99") ", " PAIR("192.0.2.7", "80") "]}") ", " DROP,
+	 "set list pairs {\n\t192.0.2.1 port 80,\n\t192.0.2.9 port 99\n}\n", 1, 0, 0},
+	{PAIR_SET("", TWO), TO_PAIRS("\"@p\"") ", " PORT("22") ", " DROP, "!\"in 1\"", 0, 0, 0},
+	// other protocols have ports too
+	{PAIR_SET("", TWO),
+	 SIDE(PAYLOAD("ip", "daddr"), PAYLOAD("th", "dport"), "\"@p\"") ", " ACCEPT,
+	 "\"in 1\" pass to 192.0.2.1, 192.0.2.9\n", 0, 1, 0},
+	{PAIR_SET("", TWO),
+	 SIDE(PAYLOAD("ip", "daddr"), PAYLOAD("th", "dport"), "\"@p\"") ", " DROP,
+	 "\"in 1\" drop proto tcp, udp, sctp to @p\n", 0, 0, 1},
+	// a drop has the elements that stay
+	{PAIR_SET(TIMEOUTS, TWO ", " TIMED_PAIR("192.0.2.3")), TO_PAIRS("\"@p\"") ", " DROP,
+	 "\"in 1\" drop proto tcp to @list\n# left to nft: in 1", 0, 0, 1},
+	{PAIR_SET(TIMEOUTS, TWO), TO_PAIRS("\"@p\"") ", " ACCEPT, "default pass\n", 0, 1, 0},
+	{PAIR_SET("", TWO ", " TIMED_PAIR("192.0.2.3")), TO_PAIRS("\"@p\"") ", " ACCEPT, "!pairs",
+	 0, 1, 0},
+	{PAIR_SET("", PAIR("192.0.2.1", "80") ", " TIMED_PAIR("192.0.2.3")),
+	 TO_PAIRS("\"@p\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{PAIR_SET(", \"timeout\": 60", TWO), TO_PAIRS("\"@p\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{PAIR_SET("", TWO) RULE(
+		 "sub",
+		 "{\"set\": {\"op\": \"delete\", \"elem\": {\"concat\": [" PAYLOAD(
+			 "ip", "saddr") ", " PAYLOAD("tcp", "sport") "]}, \"set\": \"@p\"}}") ", ",
+	 TO_PAIRS("\"@p\"") ", " DROP, "!\"in 1\"", 0, 0, 1},
+	{PAIR_SET("", TWO ", " PAIR("2001:db8::1", "80") ", \"x\""), TO_PAIRS("\"@p\"") ", " DROP,
+	 "\"in 1\" drop proto tcp to @list\n", 0, 0, 1},
+	{"",
+	 MATCH("!=", "{\"concat\": [" PAYLOAD("ip", "daddr") ", " PAYLOAD("tcp", "dport") "]}",
+	       "{\"set\": [" TWO "]}") ", " DROP,
+	 "!\"in 1\"", 0, 0, 1},
+};
+
 // Chains and objects that change what the hook sees.
 static const struct one_rule others[] = {
 	{"{\"ct expectation\": {\"family\": \"inet\", \"table\": \"t\", \"name\": \"e\"}}, ",
@@ -392,6 +463,8 @@ static void test_rules(void **state)
 		test_one(&rates[i], &options);
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
 		test_one(&sets[i], &options);
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		test_one(&pairs[i], &options);
 	for (size_t i = 0; i < ARRAY_SIZE(macs); i++)
 		test_one(&macs[i], &options);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)

@@ -52,6 +52,9 @@ static const struct {
 	{VS(REAL "lvs_method NAT\nlb_kind TUN\n"), "\tmode ipip\n", 1, 0, 0},
 	{VS(REAL "sorry_server_lvs_method NAT\n"), "the sorry server has its own method", 0, 1, 0},
 	{VS(RS("lvs_method NAT\n")), "a real server has its own method", 0, 1, 0},
+	{VS("real_server 10.0.0.11 80 { weight 1 TCP_CHECK { connect_timeout 2 } }\n"),
+	 "a line has more than a weight", 0, 1, 0},
+	{VS(RS("weight 1 TCP_CHECK\n")), "a line has more than a weight", 0, 1, 0},
 	// lines that stand for others
 	{"virtual_server 192.0.2.10 80\n\n{\nlb_kind DR\n" REAL "}\n", "\tvip 192.0.2.10\n", 1, 0,
 	 0},

@@ -27,6 +27,19 @@ static char *document(const char *objects)
 }
 
 static const struct ruleset_case cases[] = {
+	// a rule that only logs is counted, and left out if a condition is lacking
+	{"{'chain': {'family': 'inet', 'table': 'f', 'name': 'in', 'type': 'filter', 'hook': 'input', 'policy': 'accept'}}, "
+	 "{'rule': {'family': 'inet', 'table': 'f', 'chain': 'in', 'expr': [{'match': {'op': '==', 'left': {'payload': {'protocol': 'tcp', 'field': 'dport'}}, 'right': 22}}, {'log': null}]}}",
+	 {"\"in 1\" count proto tcp to any port 22 log\n"},
+	 1,
+	 0,
+	 0},
+	{"{'chain': {'family': 'inet', 'table': 'f', 'name': 'in', 'type': 'filter', 'hook': 'input', 'policy': 'accept'}}, "
+	 "{'rule': {'family': 'inet', 'table': 'f', 'chain': 'in', 'expr': [{'match': {'op': '==', 'left': {'payload': {'protocol': 'tcp', 'field': 'dport'}}, 'right': 22}}, {'match': {'op': '==', 'left': {'meta': {'key': 'mark'}}, 'right': 1}}, {'log': null}]}}",
+	 {"default pass", "# left to nft: in 1: tcp dport 22 meta mark 1 log\n"},
+	 0,
+	 0,
+	 1},
 	// "*" has the family and protocol of its key
 	{"{'chain': {'family': 'inet', 'table': 'f', 'name': 'in', 'type': 'filter', 'hook': 'input', 'policy': 'accept'}}, "
 	 "{'rule': {'family': 'inet', 'table': 'f', 'chain': 'in', 'expr': [{'vmap': {'key': {'payload': {'protocol': 'tcp', 'field': 'dport'}}, 'data': {'set': [[22, {'accept': null}], ['*', {'drop': null}]]}}}]}}",
@@ -473,6 +486,73 @@ static void test_repeated_names(void **state)
 	assert_in_range(measure(&twice), 0, 3 * measure(&different) + 200);
 }
 
+// A set of n addresses, whose ports are `step` apart.
+static void put_pairs(struct text *t, unsigned number, unsigned n, unsigned step)
+{
+	text_addf(t,
+		  ", {'set': {'family': 'inet', 'table': 't', 'name': 's%u', 'type': "
+		  "['ipv4_addr', 'inet_service'], 'elem': [",
+		  number);
+	for (unsigned i = 0; i < n; i++)
+		text_addf(t, "%s{'concat': ['10.%u.%u.%u', %u]}", i ? ", " : "", number, i >> 8,
+			  i & 255, 1 + i * step % 65535);
+	text_add(t, "]}}");
+}
+
+static void put_user(struct text *t, unsigned number, const char *verdict)
+{
+	text_addf(t,
+		  ", {'rule': {'family': 'inet', 'table': 't', 'chain': 'in', 'expr': [{'match': "
+		  "{'op': '==', 'left': {'concat': [{'payload': {'protocol': 'ip', 'field': "
+		  "'daddr'}}, {'payload': {'protocol': 'tcp', 'field': 'dport'}}]}, 'right': "
+		  "'@s%u'}}, {'%s': null}]}}",
+		  number, verdict);
+}
+
+struct pair_limit {
+	unsigned sets, n, step;
+	const char *verdict;
+	size_t translated, widened, omitted;
+	const char *want;
+};
+
+// The limits of a policy (weir-policy(5), LIMITS), and the limit of a set here.
+static void test_pair_limits(void **state)
+{
+	static const struct pair_limit limits[] = {
+		{1, 4096, 2, "drop", 1, 0, 0, "\"in 1\" drop proto tcp to @s0\n"},
+		{1, 4097, 2, "drop", 0, 0, 1, "# left to nft: in 1"},
+		{1, 4096, 2, "accept", 1, 0, 0, "\"in 1\" pass proto tcp to @s0\n"},
+		{1, 4097, 2, "accept", 0, 1, 0, "\"in 1\" pass proto tcp to 10.0.0.0-10.0.16.0\n"},
+		{1, 8192, 1, "drop", 1, 0, 0, "\"in 1\" drop proto tcp to @s0\n"},
+		{1, 8193, 1, "drop", 0, 0, 1, "# left to nft: in 1"},
+		{4, 8192, 1, "drop", 4, 0, 0, "\"in 4\" drop proto tcp to @s3\n"},
+		{5, 8192, 1, "drop", 4, 0, 1, "# left to nft: in 5"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		const struct import_options options = {.source = "JSON"};
+		const struct pair_limit *l = &limits[i];
+		CLEANUP_TEXT struct text objects = {0}, got = {0};
+		CLEANUP_FREE char *json = NULL;
+		struct import_counts n = {0};
+		struct err err = {0};
+
+		text_add(&objects, CHAIN("in", "filter", "input"));
+		for (unsigned s = 0; s < l->sets; s++)
+			put_pairs(&objects, s, l->n, l->step);
+		for (unsigned s = 0; s < l->sets; s++)
+			put_user(&objects, s, l->verdict);
+		json = document(text_get(&objects));
+		assert_int_equal(import_nft(json, strlen(json), &options, &got, &n, &err), 0);
+		if (!strstr(got.at, l->want))
+			fail_msg("%zu: %s", i, l->want);
+		assert_int_equal(n.translated, l->translated);
+		assert_int_equal(n.widened, l->widened);
+		assert_int_equal(n.omitted, l->omitted);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -480,6 +560,7 @@ int main(void)
 		cmocka_unit_test(test_refused),          cmocka_unit_test(test_warnings),
 		cmocka_unit_test(test_set_is_read_once), cmocka_unit_test(test_many_chains),
 		cmocka_unit_test(test_many_fillers),     cmocka_unit_test(test_repeated_names),
+		cmocka_unit_test(test_pair_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
