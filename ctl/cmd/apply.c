@@ -525,6 +525,7 @@ const struct command cmd_apply = {
 		"\n"
 		"  weir apply edge.weir --confirm=60s && weir confirm",
 	.options = apply_options,
+	.changes = CHANGES_INSTANCE,
 	.run = run_apply,
 };
 
@@ -532,6 +533,7 @@ const struct command cmd_confirm = {
 	.name = "confirm",
 	.usage = "",
 	.summary = "end a trial and keep what is on trial",
+	.changes = CHANGES_INSTANCE,
 	.run = run_confirm,
 };
 
@@ -541,5 +543,6 @@ const struct command cmd_rollback = {
 	.summary = "end a trial, or apply an earlier revision again",
 	.text = "weir history lists the revisions.",
 	.options = rollback_options,
+	.changes = CHANGES_INSTANCE,
 	.run = run_rollback,
 };

@@ -14,6 +14,7 @@
 #include "ctl/control/egress.h"
 #include "ctl/control/pool.h"
 #include "ctl/control/unseen.h"
+#include "ctl/datapath/attach_remove.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/reach.h"
@@ -207,6 +208,7 @@ int attaching_do(struct context *ctx, const struct args *args, struct attaching 
 
 	if (code || !n)
 		return code;
+	gate_prepare(ctx->session_here ? &ctx->session : NULL, args_has(args, "force"));
 	if ((code = bringup_open(ctx->instance, ctx->line, 0, false, &b, err)))
 		return code;
 	ret->created = b.created;
@@ -329,6 +331,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if ((code = policy_trial(args, &trial_ms, err)))
 		return code;
+	gate_prepare(ctx->session_here ? &ctx->session : NULL, args_has(args, "force"));
 	if ((code = bringup_open(ctx->instance, ctx->line, entries, false, &b, err)))
 		return code;
 	if ((code = attach_on_trial(ctx, &b, args, mode, &trial_ms, err)))
@@ -367,5 +370,6 @@ const struct command cmd_attach = {
 		"entries. Without a policy every packet passes that no entry drops. Attaching an\n"
 		"interface that is already attached changes nothing.",
 	.options = options,
+	.changes = CHANGES_INSTANCE,
 	.run = run,
 };

@@ -271,5 +271,6 @@ const struct command cmd_batch = {
 		"  ban-daemon | weir batch --each",
 	.options = options,
 	.foreign = foreign,
+	.changes = CHANGES_ENTRIES,
 	.run = run,
 };

@@ -12,8 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/agent/process.h"
 #include "ctl/base/num.h"
+#include "ctl/cmd/changing.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/changelog_line.h"
 
 #define TOGETHER_MAX 256   // lines of a commit
 #define READ_BYTES   65536 // at once
@@ -22,6 +25,7 @@
 struct each_line {
 	const char *text;
 	size_t len;
+	char by[160]; // the author that the agent names; "": the one of the command
 	unsigned number;
 	struct batch batch; // no line: it is blank
 	struct text result;
@@ -99,12 +103,43 @@ static struct batch new_batch(struct each *e)
 	return (struct batch){.ctx = e->ctx, .file = e->file, .say = keep_error, .say_ctx = e};
 }
 
+// Its words without quotes.
+static void set_own_text(struct batch_line *line)
+{
+	struct text t = {0};
+
+	for (size_t w = 0; w < line->split.words.n && t.len < CHANGELOG_TEXT; w++)
+		text_addf(&t, "%s%s", w ? " " : "", line->split.words.at[w]);
+	line->own = text_take(&t);
+}
+
 static void read_line(struct each *e, struct each_line *line)
 {
+	const char *before = e->ctx->by;
+
 	batch_free(&line->batch);
 	line->answer = (struct err){0};
 	line->batch = new_batch(e);
+	if (line->by[0])
+		e->ctx->by = line->by;
 	batch_read_line(&line->batch, line->text, line->len, line->number);
+	e->ctx->by = before;
+	if (line->batch.lines.n)
+		set_own_text(line->batch.lines.at[0]);
+}
+
+static void take_author(const struct each *e, struct each_line *line)
+{
+	const char mark = BATCH_AUTHOR[0], *from = line->text + 1, *end;
+
+	if (!e->ctx->by || !line->len || line->text[0] != mark)
+		return;
+	end = memchr(from, mark, line->len - 1);
+	if (!end)
+		return;
+	snprintf(line->by, sizeof(line->by), "%.*s", (int)(end - from), from);
+	line->len -= (size_t)(end + 1 - line->text);
+	line->text = end + 1;
 }
 
 // The lines that are in the text, up to TOGETHER_MAX. Returns their bytes.
@@ -170,6 +205,8 @@ static void answer(struct each *e, struct each_line *line, const struct instance
 	out_set_u64(e->ctx->out, "line", line->number);
 	if (i && !line->answer.kind)
 		report(e, line, devices);
+	if (line->answer.kind == ERR_REFUSED)
+		changing_note_line(e->ctx, line->batch.lines.at[0], &line->answer);
 	print_answer(e, line);
 }
 
@@ -287,8 +324,10 @@ static void answer_waiting(struct each *e)
 {
 	size_t bytes = take_lines(e);
 
-	vec_each (&e->lines, line)
+	vec_each (&e->lines, line) {
+		take_author(e, line);
 		read_line(e, line);
+	}
 	answer_lines(e);
 	forget_lines(e, bytes);
 }
@@ -307,6 +346,7 @@ static int finish(const struct each *e, struct err *err)
 {
 	struct out *o = e->ctx->out;
 
+	e->ctx->noted = NOTED_ALL;
 	out_set_bool(o, "end", true);
 	out_set_u64(o, "commands", e->n);
 	out_set_u64(o, "failed", e->failed);

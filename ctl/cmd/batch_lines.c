@@ -6,6 +6,7 @@
 
 #include "ctl/base/diag_nearest.h"
 #include "ctl/cmd/block_url.h"
+#include "ctl/cmd/changing.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/show.h"
 
@@ -34,6 +35,7 @@ static void free_line(struct batch_line *line)
 	change_free(&line->change);
 	block_url_free(line->url);
 	free(line->note);
+	free(line->own);
 	args_free(&line->parsed);
 	split_free(&line->split);
 	free(line);
@@ -220,12 +222,18 @@ int batch_apply(struct batch *b, struct err *err)
 		.committed = keep_feeds,
 		.ctx = b,
 	};
+	size_t failed = b->failed;
+	int code;
 
 	vec_each (&b->lines, line)
 		vec_push(&all, &(*line)->change);
 	changes.at = all.at;
 	changes.n = all.n;
-	return entries_change(&changes, &b->changed, err);
+	if ((code = entries_change(&changes, &b->changed, err)))
+		return code;
+	if (b->failed == failed)
+		changing_note_entries(b);
+	return 0;
 }
 
 const char *batch_shown_file(const char *file)

@@ -128,6 +128,8 @@ static int run(struct context *ctx, const struct args *args, const struct line_v
 		return code;
 	if (!verb->allow && block_port(args, args_has(args, "to"), &rule))
 		return run_rule(ctx, args, verb, text_get(&rule), err);
+	if (!verb->allow && (code = block_port_refuse(args, verb->command->name, err)))
+		return code;
 	code = line_read(ctx, args, verb, line, err);
 	overlay_report_errors(ctx, &line->change.targets);
 	if (code)
@@ -217,6 +219,7 @@ const struct command cmd_block = {
 		"  curl -s https://example.net/drop.txt | weir block -f - --sync drop",
 	.options = options,
 	.foreign = foreign,
+	.changes = CHANGES_ENTRIES,
 	.run = run_block,
 };
 
@@ -227,6 +230,7 @@ const struct command cmd_allow = {
 	.text = "Same syntax as weir block. Any allow entry, host or prefix, beats any block entry.",
 	.options = options,
 	.foreign = foreign,
+	.changes = CHANGES_ENTRIES,
 	.run = run_allow,
 };
 
@@ -267,6 +271,7 @@ const struct command cmd_unblock = {
 		"--origin NAME without WHAT removes all entries of NAME.",
 	.options = removal_options,
 	.foreign = removal_foreign,
+	.changes = CHANGES_ENTRIES,
 	.run = run_unblock,
 };
 
@@ -277,5 +282,6 @@ const struct command cmd_unallow = {
 	.text = "Same syntax as weir unblock, for allow entries.",
 	.options = removal_options,
 	.foreign = removal_foreign,
+	.changes = CHANGES_ENTRIES,
 	.run = run_unallow,
 };

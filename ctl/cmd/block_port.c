@@ -3,12 +3,14 @@
 // wrong with it.
 #include "ctl/cmd/block_port.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <string.h>
 
 #include "ctl/base/addr.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/policy/names.h"
 
 struct parts {
 	const char *what, *proto; // NULL: any, those that the port has
@@ -114,4 +116,72 @@ bool block_port(const struct args *args, bool to, struct text *ret)
 	p.ports = text_get(&ports);
 	write_rule(&p, to, ret);
 	return true;
+}
+
+// ---- other words with a port --------------------------------------------------------------------
+
+static int refuse_number(const char *word, const char *verb, struct err *err)
+{
+	uint32_t port;
+
+	if (num_parse_u32(word, strlen(word), 0, UINT16_MAX, &port))
+		return 0;
+	err_input(err, "'%s' is not an address", word);
+	return err_hint(err, "a port: weir %s port %s, or weir %s %s/tcp", verb, word, verb, word);
+}
+
+// "22/sctp", "ssh/udp": ports of other protocols, and names that the protocol does not have.
+static int refuse_protocol(const char *word, const char *ports, const char *proto, const char *verb,
+			   struct err *err)
+{
+	const struct servent *service;
+	uint32_t port = 0;
+	uint8_t number;
+
+	if (proto[strspn(proto, "0123456789")] == '\0' || names_proto(proto, &number) < 0)
+		return 0; // the length of a prefix, or no protocol
+	service = getservbyname(ports, NULL);
+	if (service)
+		port = ntohs((uint16_t)service->s_port);
+	else if (num_parse_u32(ports, strlen(ports), 0, UINT16_MAX, &port))
+		return 0;
+	if (service && (!strcmp(proto, "tcp") || !strcmp(proto, "udp"))) {
+		err_input(err, "'%s': the service '%s' has no port of %s", word, ports, proto);
+		return err_hint(err, "weir %s %s, or weir %s %u/%s", verb, ports, verb, port,
+				proto);
+	}
+	err_input(err, "'%s' is not an address", word);
+	if (!strcmp(proto, "sctp"))
+		return err_hint(err, "a port: weir %s proto sctp port %u", verb, port);
+	return err_hint(err, "rules have ports of tcp, udp and sctp only");
+}
+
+// A number after another word belongs to that: asn 64500.
+static bool is_item(const char *const *words, size_t i)
+{
+	struct addr a;
+
+	return !i || !addr_parse(words[i - 1], strlen(words[i - 1]), &a, NULL);
+}
+
+int block_port_refuse(const struct args *args, const char *verb, struct err *err)
+{
+	for (size_t i = 0; i < args->words.n; i++) {
+		const char *word = args->words.at[i];
+		CLEANUP_FREE char *ports = mem_strdup(word);
+		char *slash = strchr(ports, '/');
+		int code = 0;
+
+		if (!is_item(args->words.at, i))
+			continue;
+		if (slash) {
+			*slash = '\0';
+			code = refuse_protocol(word, ports, slash + 1, verb, err);
+		} else {
+			code = refuse_number(word, verb, err);
+		}
+		if (code)
+			return code;
+	}
+	return 0;
 }

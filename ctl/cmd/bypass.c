@@ -94,5 +94,6 @@ const struct command cmd_bypass = {
 	.summary = "pass every packet for a limited time",
 	.text = "The kernel ends the bypass, even if weir or your session dies.",
 	.options = options,
+	.changes = CHANGES_AT_ONCE,
 	.run = run,
 };

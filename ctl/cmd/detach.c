@@ -13,6 +13,7 @@
 #include "ctl/control/devices.h"
 #include "ctl/control/parting.h"
 #include "ctl/control/recover.h"
+#include "ctl/datapath/attach_remove.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance.h"
@@ -276,5 +277,6 @@ const struct command cmd_detach = {
 		"from the kernel; its policy and entries are saved for the next attach. Refused while\n"
 		"connections of services would break, because the next attach builds new rings.",
 	.options = options,
+	.changes = CHANGES_INSTANCE,
 	.run = run,
 };

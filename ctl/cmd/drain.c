@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir drain, undrain, weight, backend: set overrides of backends, which survive apply and reboot.
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -226,6 +227,20 @@ static enum lb_flows find_flows(const struct pool *p, const struct pool_targets 
 	return worst;
 }
 
+// For the record of weir changes, where weir service finds who has drained a backend.
+static void note_about(struct context *ctx, const struct pool *p,
+		       const struct pool_targets *targets)
+{
+	struct text about = {0};
+	addr_text name;
+
+	vec_each (targets, t)
+		text_addf(&about, "%s %s; ", p->state->services[t->service].name,
+			  pool_name(&p->state->members[t->member], name));
+	free(ctx->about);
+	ctx->about = text_take(&about);
+}
+
 // *ret is set also where it is done and refused, because of done.flows.
 static int change_pool(struct context *ctx, const struct args *args, const char *service,
 		       const char *backend, const struct setting *s, struct done *ret,
@@ -257,6 +272,8 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 	if (!args_has(args, "dry-run") &&
 	    (code = pool_commit(&p, &targets, args_has(args, "volatile"), &done.slots, err)))
 		return code;
+	if (!args_has(args, "dry-run"))
+		note_about(ctx, &p, &targets);
 	done.flows = find_flows(&p, &targets);
 	report(ctx, args, &p, &targets, s, &done);
 	*ret = done;
@@ -330,6 +347,7 @@ static int wait_quiet(struct context *ctx, const struct args *args, const char *
 		      const char *backend, uint64_t wait_ms, struct err *err)
 {
 	uint64_t packets, before = UINT64_MAX, quiet_ms = 0;
+	num_text time;
 	bool over;
 	int code;
 
@@ -350,7 +368,7 @@ static int wait_quiet(struct context *ctx, const struct args *args, const char *
 				   "'%s' is no longer drained: the drain expired or was removed",
 				   backend);
 	if (!ctx->quiet)
-		out_line(ctx->out, "no packet for %.5g s", (double)wait_ms / 1000);
+		out_line(ctx->out, "no packet for %s", num_format_duration_ms(wait_ms, time));
 	return 0;
 }
 
@@ -492,6 +510,7 @@ const struct command cmd_drain = {
 	.usage = "[SERVICE|--all] BACKEND [OPTIONS]",
 	.summary = "send no new flows to a backend; existing flows stay",
 	.options = drain_options,
+	.changes = CHANGES_INSTANCE,
 	.run = run_drain,
 };
 
@@ -500,6 +519,7 @@ const struct command cmd_undrain = {
 	.usage = "[SERVICE|--all] BACKEND [OPTIONS]",
 	.summary = "remove the overrides of drain, weight and backend down",
 	.options = options,
+	.changes = CHANGES_INSTANCE,
 	.run = run_undrain,
 };
 
@@ -508,6 +528,7 @@ const struct command cmd_weight = {
 	.usage = "[SERVICE|--all] BACKEND N [OPTIONS]",
 	.summary = "override the weight of a backend; 0 drains it",
 	.options = options,
+	.changes = CHANGES_INSTANCE,
 	.run = run_weight,
 };
 
@@ -516,5 +537,6 @@ const struct command cmd_backend = {
 	.usage = "down|up [SERVICE|--all] BACKEND [OPTIONS]",
 	.summary = "declare a backend down (its flows move), or up again",
 	.options = options,
+	.changes = CHANGES_INSTANCE,
 	.run = run_backend,
 };

@@ -27,6 +27,7 @@ static void report(struct context *ctx, const struct forgotten *f, bool agent, b
 	bool changed = f->revisions || f->entries || f->damaged || f->overrides || f->quick ||
 		       f->seed || f->interfaces || agent;
 
+	ctx->noted = changed ? NOTED_NOTHING : NOTED_CHANGES;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_bool(ctx->out, "changed", changed);
 	out_set_bool(ctx->out, "dry_run", dry_run);
@@ -111,7 +112,8 @@ const struct command cmd_forget = {
 	.usage = "[--policy | --entries | --all | --agent]",
 	.summary = "remove the saved state of a detached instance",
 	.text = "Without an option the policy and the entries are removed. Refused while the instance is\n"
-		"attached, except --agent. This cannot be undone.",
+		"attached, except --agent. This cannot be undone. The record of weir changes remains.",
 	.options = options,
+	.changes = CHANGES_INSTANCE,
 	.run = run,
 };

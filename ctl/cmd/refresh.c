@@ -277,12 +277,13 @@ static const struct args_option options[] = {
 const struct command cmd_refresh = {
 	.name = "refresh",
 	.usage = "[NAME…] [OPTIONS]",
-	.summary = "look again at the names of entries and of the policy",
+	.summary = "resolve the host names of entries and of the policy again",
 	.text = "New addresses are added. Addresses that a name has no more stay for a grace time, twice\n"
 		"the TTL or at least a minute. A name without an answer keeps its addresses. The active\n"
 		"policy keeps its text and its revision: the file on disk is not read. Countries and\n"
 		"autonomous systems of entries get the prefixes of the present databases. The agent\n"
 		"(weir run) does this for each name when its TTL ends, and when a database changes.",
 	.options = options,
+	.changes = CHANGES_INSTANCE,
 	.run = run,
 };

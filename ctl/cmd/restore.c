@@ -162,5 +162,6 @@ const struct command cmd_restore = {
 		" of weir attach are attached again, with the saved entries. Names that do\n"
 		"not resolve keep their last addresses. An instance that is attached stays as it is.",
 	.options = options,
+	.changes = CHANGES_INSTANCE,
 	.run = run,
 };

@@ -526,16 +526,21 @@ static int run_list(struct context *ctx, const struct args *args, struct err *er
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	static const struct {
-		const char *word;
+		const char *word, *options;
 		int (*run)(struct context *ctx, const struct args *args, struct err *err);
-	} verbs[] = {{"add", run_add}, {"list", run_list}, {"delete", run_delete}};
+	} verbs[] = {{"add", "for note name first before origin force dry-run", run_add},
+		     {"list", "origin", run_list},
+		     {"delete", "origin all force dry-run", run_delete}};
 	int code = args_expect_words(args, 1, SIZE_MAX, "'add', 'list' or 'delete'", err);
 
 	if (code)
 		return code;
-	for (size_t n = 0; n < ARRAY_SIZE(verbs); n++)
-		if (!strcmp(args->words.at[0], verbs[n].word))
-			return verbs[n].run(ctx, args, err);
+	for (size_t n = 0; n < ARRAY_SIZE(verbs); n++) {
+		if (strcmp(args->words.at[0], verbs[n].word) != 0)
+			continue;
+		code = args_expect_options(args, verbs[n].word, verbs[n].options, err);
+		return code ? code : verbs[n].run(ctx, args, err);
+	}
 	return err_input(err, "'%s' is neither 'add', 'list' nor 'delete'", args->words.at[0]);
 }
 
@@ -562,5 +567,6 @@ const struct command cmd_rule = {
 		"  weir rule list\n"
 		"  weir rule delete 3",
 	.options = options,
+	.changes = CHANGES_INSTANCE,
 	.run = run,
 };

@@ -10,6 +10,7 @@
 #include "ctl/base/time.h"
 #include "ctl/control/active.h"
 #include "ctl/control/tracking.h"
+#include "ctl/control/unroutable.h"
 #include "ctl/datapath/identities.h"
 #include "ctl/net/conntrack.h"
 #include "ctl/policy/words.h"
@@ -102,6 +103,16 @@ static void alarm_tracking(const struct generation_about *about, alarm_adder *ad
 		    CONNTRACK_START);
 }
 
+static void alarm_unroutable(const struct generation_about *about, alarm_adder *add, void *ctx)
+{
+	uint32_t off = unroutable_off(about->unroutable);
+
+	if (off)
+		add(ctx, "policy", NULL,
+		    "the loopback device does not forward: 'unroutable' matches no packet%s (%s)",
+		    unroutable_packets(off), unroutable_mend(off));
+}
+
 void rules_alarms(const char *instance, const struct generation_about *about, bool trial,
 		  alarm_adder *add, void *ctx)
 {
@@ -110,6 +121,7 @@ void rules_alarms(const char *instance, const struct generation_about *about, bo
 	struct err why = {0};
 
 	alarm_tracking(about, add, ctx);
+	alarm_unroutable(about, add, ctx);
 	if (!about->quick && !quick_read(instance, &q, NULL) && q.n) {
 		add(ctx, QUICK, NULL,
 		    "%zu quick %s saved but not active (" MEND("weir rule list") ")", q.n,

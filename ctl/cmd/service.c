@@ -13,6 +13,7 @@
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/service_why.h"
 #include "ctl/control/active.h"
+#include "ctl/control/changelog.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/policy/words.h"
@@ -25,6 +26,7 @@ struct shown_service {
 	const struct resolved_service *resolved; // of `policy`; NULL: not known
 	struct service_health health;
 	struct service_why why;
+	struct changelog_authors authors;
 	uint32_t owned[SERVICE_BACKENDS];
 	uint32_t pins[SERVICE_BACKENDS][PIN_LEVEL + 1];
 };
@@ -101,6 +103,22 @@ static void add_dropper(struct shown_service *s, const struct lb_member *m, stru
 	text_addf(health, "; this host drops the answers: %s", text_get(&by));
 }
 
+// Adds who has drained it, or changed its weight.
+static void add_author(struct shown_service *s, const struct lb_member *m, struct text *state)
+{
+	CLEANUP_FREE char *backend = NULL;
+	const char *by;
+	addr_text name;
+
+	if (m->override == BACKEND_UP && !m->weighed)
+		return;
+	backend = mem_printf("%s %s", s->service->name, pool_name(m, name));
+	by = changelog_author(&s->authors, backend);
+	out_set_string(s->ctx->out, "drained_by", by);
+	if (by)
+		text_addf(state, ", by %s", by);
+}
+
 static int show_backend(struct shown_service *s, const struct lb_member *m, bool kept,
 			struct err *err)
 {
@@ -118,7 +136,9 @@ static int show_backend(struct shown_service *s, const struct lb_member *m, bool
 	service_add_health(&health, &s->health, s->service, m, kept);
 	out_row(o);
 	out_cell(o, "backend", "BACKEND", pool_name(m, name));
-	out_cell(o, "state", "STATE", text_get(&state));
+	out_set_string(o, "state", text_get(&state));
+	add_author(s, m, &state);
+	out_cell(o, NULL, "STATE", text_get(&state));
 	add_dropper(s, m, &health);
 	if (s->service->checked || out_is_json(o))
 		out_cell(o, "health", "HEALTH", text_get(&health));
@@ -264,6 +284,7 @@ static int show(struct context *ctx, const char *name, struct err *err)
 	s->ctx = ctx;
 	s->pool = pool;
 	s->why.instance = ctx->instance;
+	s->authors.instance = ctx->instance;
 	service_health_open(ctx->instance, &s->health);
 	if (!active_rules(pool->instance, true, &policy, NULL))
 		s->policy = policy;
@@ -272,6 +293,7 @@ static int show(struct context *ctx, const char *name, struct err *err)
 	code = show_services(s, name ? &only : NULL, err);
 	service_health_close(&s->health);
 	service_why_close(&s->why);
+	changelog_authors_free(&s->authors);
 	out_end(ctx->out);
 	if (code)
 		return code;

@@ -2,7 +2,9 @@
 // Notes that a signal has asked the command to stop.
 #include "ctl/cmd/stop.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <time.h>
 
 volatile sig_atomic_t stop_asked;
 
@@ -29,4 +31,13 @@ void stop_catch_lost(void)
 	stop_catch();
 	catch_signal(SIGHUP);
 	catch_signal(SIGPIPE);
+}
+
+void stop_sleep_until(uint64_t ns)
+{
+	const struct timespec at = {.tv_sec = (time_t)(ns / 1000000000),
+				    .tv_nsec = (long)(ns % 1000000000)};
+
+	while (!stop_asked && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
 }

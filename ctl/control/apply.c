@@ -17,13 +17,17 @@
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/control/lockout.h"
+#include "ctl/control/macs.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/prove.h"
 #include "ctl/control/quick_apply.h"
 #include "ctl/control/quick_entries.h"
 #include "ctl/control/recover.h"
+#include "ctl/control/shrink.h"
 #include "ctl/control/unchanged.h"
+#include "ctl/control/unroutable.h"
 #include "ctl/control/unseen.h"
+#include "ctl/control/vips.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/device.h"
@@ -146,7 +150,8 @@ static int recover(struct bringup *b, const struct apply_options *o, struct err 
 	return o->if_revision ? check_revision(b->instance, o->if_revision, err) : 0;
 }
 
-// Loads the new generation and proves it: tracking, VIPs, expectations, the operator's login.
+// Loads the new generation and proves it: tracking, routes, VIPs, expectations, the operator's
+// login.
 static int prepare(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		   struct apply_result *ret, struct err *err)
 {
@@ -155,6 +160,8 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 	c->lb.options = (struct lb_apply_options){
 		.force = o->force, .trial_ms = o->trial_ms, .patient = o->patient};
 	if (!o->force && (code = candidate_check_tracking(c, o->quick, err)))
+		return code;
+	if (!o->force && (code = candidate_check_unroutable(c, o->quick, err)))
 		return code;
 	if (!o->quick)
 		quick_note_tracking(c, ret);
@@ -244,6 +251,9 @@ static int switch_over(struct bringup *b, struct candidate *c, const struct appl
 
 	if (code)
 		return code;
+	// A device above an interface may be new.
+	if (unroutable_of(c->resolved) && (code = macs_refresh(b->instance, err)))
+		return code;
 	if (!revision->id[0] && (code = stage_record(b->instance, c, o, revision, err)))
 		return code;
 	code = put_in_force(b->instance, c, revision, o->trial_ms, ret->generation, ret, err);
@@ -264,6 +274,7 @@ static int follow(struct bringup *b, struct candidate *c, const struct apply_opt
 	code = attach_new(b, d, ret, err);
 	apply_note_merged(b->instance, c, ret);
 	apply_note_tags(b->instance, c, ret);
+	apply_note_routes(b->instance, c, ret);
 	code = code || o->trial_ms ? code
 				   : detach_stale(b->instance, ret->generation, &ret->left, err);
 	ret->attach_failed = code != 0;
@@ -536,6 +547,7 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 				 sizeof(((struct generation_about *)0)->path) - 1);
 	if ((code = compile(c, &options, &devices, ret, err)))
 		return code;
+	lockout_prepare(c, &options);
 	if ((code = bringup_open(o->instance, o->command, 0, true, &b, err)))
 		return code;
 	if (b.damaged.text[0])
@@ -635,6 +647,7 @@ int apply_same(struct candidate *c, const struct apply_options *o, struct revisi
 
 	if (code)
 		return code;
+	lockout_prepare(c, o);
 	if ((code = bringup_open_running(o->instance, o->command, &b, err)))
 		return code;
 	if ((code = recover(&b, o, err)))

@@ -7,6 +7,7 @@
 
 #include "ctl/control/pool.h"
 #include "ctl/control/tags.h"
+#include "ctl/control/unroutable.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/device.h"
@@ -106,6 +107,27 @@ void apply_note_tags(const struct instance *i, const struct candidate *c, struct
 	for (uint32_t n = 0; instance_next_iface(i, &n, &iface);)
 		if (iface.state == IFACE_ATTACHED && (!reach.named || reach.classes.class[n]))
 			note_tags_of(&iface, &use, links, n_links, ret);
+}
+
+void apply_note_routes(const struct instance *i, const struct candidate *c,
+		       struct apply_result *ret)
+{
+	CLEANUP_DEVICES struct devices devices = {0};
+	enum macs_routes routes[WEIR_IFACES];
+	uint64_t on = unroutable_on(c->resolved);
+	struct reach reach;
+
+	if (!on || reach_read(i, ret->generation, &reach, NULL) || devices_read(i, &devices, NULL))
+		return;
+	macs_routes(i, &devices, routes);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		char *text = unroutable_asks(&reach, on, n)
+				     ? unroutable_gap(routes[n], devices.at[n].iface.name)
+				     : NULL;
+
+		if (text)
+			vec_push(&ret->warnings, text);
+	}
 }
 
 void apply_note_unseen(const char *ifname, struct apply_result *ret)

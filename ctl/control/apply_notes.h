@@ -15,6 +15,9 @@ void apply_note_merged(const struct instance *i, const struct candidate *c,
 // Interfaces that the policy applies to and whose frames lose their VLAN tags before XDP: what the
 // policy loses by it.
 void apply_note_tags(const struct instance *i, const struct candidate *c, struct apply_result *ret);
+// Interfaces on which the policy asks for routes that the datapath does not know.
+void apply_note_routes(const struct instance *i, const struct candidate *c,
+		       struct apply_result *ret);
 // An interface that was attached and receives packets that the program does not see.
 void apply_note_unseen(const char *ifname, struct apply_result *ret);
 // Attached interfaces that the policy does not name: only overlay entries apply there.

@@ -22,6 +22,8 @@
 #include "ctl/control/recover.h"
 #include "ctl/control/tracking.h"
 #include "ctl/control/unchanged.h"
+#include "ctl/control/unroutable.h"
+#include "ctl/datapath/attach_remove.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/device.h"
@@ -237,6 +239,17 @@ static void warn_tracking(const struct candidate *c)
 			    rule->identity, rule->place);
 }
 
+// Until a sysctl is set, its rules match nothing.
+static void warn_unroutable(const struct candidate *c)
+{
+	uint32_t off = unroutable_off(unroutable_of(c->resolved));
+
+	if (off)
+		log_warning("the loopback device does not forward: 'unroutable' matches no "
+			    "packet%s (%s)",
+			    unroutable_packets(off), unroutable_mend(off));
+}
+
 // Restores policy and overlay from the state folder. An accepted policy that cannot be restored
 // does not block a new one.
 static int restore_state(struct bringup *b, struct restore *r, const char *name, bool new_policy,
@@ -255,8 +268,10 @@ static int restore_state(struct bringup *b, struct restore *r, const char *name,
 		log_warning("%s", r->left_out.text);
 	if (b->revision[0])
 		b->cost = r->candidate->cost;
-	if (r->candidate && !new_policy)
+	if (r->candidate && !new_policy) {
 		warn_tracking(r->candidate);
+		warn_unroutable(r->candidate);
+	}
 	if ((code = entries_restore(b->instance, &b->restored, &b->damaged, err)))
 		err_hint(err, "move '%s/%s/overlay' away to begin without it", WEIR_STATE_FOLDER,
 			 name);
@@ -529,11 +544,12 @@ void bringup_recover(const char *name)
 
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err)
 {
-	int code;
+	bool any;
+	int code = instance_find_any_iface(b->instance, &any, err);
 
-	*ret_removed = !instance_has_ifaces(b->instance);
+	*ret_removed = code == 0 && !any;
 	if (!*ret_removed)
-		return 0;
+		return code;
 	// The maps are removed, so the files that a killed command left beside the old ones are
 	// kept or deleted now. A record that still cannot be written does not keep the instance:
 	// its own command has failed and reported it.

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "ctl/control/candidate.h"
-#include "ctl/control/lockout.h"
+#include "ctl/control/gate.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/generation_load.h"

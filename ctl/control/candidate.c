@@ -15,6 +15,7 @@
 #include "ctl/base/text.h"
 #include "ctl/control/frame.h"
 #include "ctl/control/tracking.h"
+#include "ctl/control/unroutable.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/test_program.h"
@@ -243,11 +244,33 @@ int candidate_check_tracking(const struct candidate *c, bool quick, struct err *
 	return -ENOTCONN;
 }
 
+int candidate_check_unroutable(const struct candidate *c, bool quick, struct err *err)
+{
+	uint32_t off = unroutable_off(unroutable_of(c->resolved));
+
+	for (size_t r = 0; off && r < c->resolved->n_rules; r++) {
+		uint32_t of_rule = off & unroutable_of_rule(c->resolved, r);
+		const struct image_rule *rule = &c->image->about[r];
+
+		if (!of_rule || !candidate_brings(c, r, quick))
+			continue;
+		err_refused(err,
+			    "rule \"%s\" (%s) asks for routes by the loopback device, which does "
+			    "not forward: the rule would match no packet%s",
+			    rule->identity, rule->place, unroutable_packets(of_rule));
+		err_hint(err, "%s", unroutable_mend(off));
+		return -ENETUNREACH;
+	}
+	return 0;
+}
+
 void candidate_about(const struct candidate *c, struct generation_about *ret)
 {
 	*ret = (struct generation_about){.short_refused = c->cost.refused[0] != '\0',
 					 .quick = c->quick.version,
-					 .tracking = tracking_of(c->resolved)};
+					 .tracking = tracking_of(c->resolved),
+					 .unroutable = unroutable_of(c->resolved),
+					 .unroutable_on = unroutable_on(c->resolved)};
 	for (size_t i = 0; i < c->resolved->n_interfaces && i < WEIR_IFACES; i++) {
 		const struct resolved_interface *from = &c->resolved->interfaces[i];
 
@@ -275,6 +298,7 @@ int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool liv
 		.iface = p->iface + 1,
 		.over = p->over,
 		.established = p->established,
+		.unroutable = p->unroutable,
 		.live = live,
 	};
 	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);

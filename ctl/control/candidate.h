@@ -84,6 +84,8 @@ const struct image_rule *candidate_tracks(const struct candidate *c);
 // Refuses a rule that the command brings, with `established` or `not established`, if connection
 // tracking is idle; names the nft lines that start it.
 int candidate_check_tracking(const struct candidate *c, bool quick, struct err *err);
+// The same for `unroutable`, if the loopback device does not forward; names the sysctl command.
+int candidate_check_unroutable(const struct candidate *c, bool quick, struct err *err);
 // The policy's interfaces, for the generation's own record.
 void candidate_about(const struct candidate *c, struct generation_about *ret);
 // The quick rule that has decided; NULL: none has.

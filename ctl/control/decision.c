@@ -105,7 +105,9 @@ static void add_via(const struct candidate *c, const struct test_result *r, stru
 {
 	const struct image_rule *about = r->rule >= 0 ? &c->image->about[r->rule] : NULL;
 
-	if (about)
+	if (about && !strcmp(about->identity, about->place)) // a quick rule without a name
+		text_addf(t, " (rule \"%s\")", about->identity);
+	else if (about)
 		text_addf(t, " (rule \"%s\", %s)", about->identity, about->place);
 	else if (decision_via(r) == VIA_DEFAULT && c->resolved->default_at.file)
 		text_addf(t, " (default, %s)", diag_place(c->diag, c->resolved->default_at, false));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/datapath/attach.h"
+#include "ctl/datapath/attach_remove.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/reach.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
@@ -489,18 +490,21 @@ static uint32_t device_of(const struct explain *e, uint32_t iface)
 int explain_ask(struct explain *e, const struct explain_question *q, struct explain_answer *ret,
 		struct err *err)
 {
-	struct explain_answer answer = {.supposed = !e->test || q->over || q->established};
+	struct explain_answer answer = {.supposed = !e->test || q->over || q->established ||
+						    q->unroutable};
 	struct policy_test ask = {
 		.iface = e->classes[q->iface & (WEIR_IFACES - 1)],
 		.over = q->over,
 		.established = q->established,
+		.unroutable = q->unroutable,
 		.live = !answer.supposed,
 		.ifindex = answer.supposed ? 0 : device_of(e, q->iface),
 	};
 	int code;
 
 	if (q->length < 14)
-		return err_input(err, "frame of %zu bytes is too short (minimum 14)", q->length);
+		return err_input(err, "a frame of %zu %s is too short (minimum 14)", q->length,
+				 num_plural(q->length, "byte", "bytes"));
 	code = test_program_run(e->test ? e->test : e->c->test, q->frame, q->length, &ask,
 				&answer.result, err);
 	if (code)

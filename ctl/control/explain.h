@@ -54,7 +54,7 @@ struct explain_question {
 	size_t length;
 	uint32_t iface; // index among the interfaces of c
 	// Assumed, with empty overlay and dynamic sets; without either, the present state applies.
-	bool over, established;
+	bool over, established, unroutable;
 };
 
 struct explain_answer {

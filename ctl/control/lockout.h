@@ -17,20 +17,6 @@
 int lockout_check(struct candidate *c, const struct instance *i, const struct apply_options *o,
 		  struct apply_result *ret, struct err *err);
 
-// ---- on a further interface ---------------------------------------------------------------------
-
-// Would the active policy cut off the operator's login on a further interface?
-// Its test program is asked before every attach, whatever command attaches.
-struct gate {
-	const struct session
-		*session; // whose packets come through this namespace; NULL: no session's
-	bool force;       // attach whatever the answer is
-	bool trial;       // a login that is cut off recovers by itself
-};
-
-// Policy and overlay as they are now; during a trial the policy to come back as well. 0; or -EPERM
-// with err set (ERR_REFUSED) for a login that would be cut off and one that cannot be placed. On
-// trial the former is a sentence in ret_warning ("" before, at most size bytes). The caller holds
-// the lock.
-int gate_check(const struct instance *i, const struct link *link, const struct gate *gate,
-	       char *ret_warning, size_t size, struct err *err);
+// Before the lock is taken: asks for the neighbours whose MAC addresses rules may ask for, and
+// waits half a second at most.
+void lockout_prepare(const struct candidate *c, const struct apply_options *o);

@@ -16,6 +16,7 @@
 #include "ctl/control/bringup.h"
 #include "ctl/control/recover.h"
 #include "ctl/control/tracking.h"
+#include "ctl/control/unroutable.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
 
@@ -73,6 +74,7 @@ void quick_note_tracking(const struct candidate *c, struct apply_result *ret)
 	for (size_t n = 0; n < c->resolved->n_quick; n++) {
 		size_t number = c->resolved->n_always + n;
 		const struct resolved_word *word = &c->resolved->rules[number].established;
+		uint32_t off;
 
 		if (tracking_fails_now(tracking_of_rule(c->resolved, number)))
 			vec_push(&ret->warnings,
@@ -80,6 +82,12 @@ void quick_note_tracking(const struct candidate *c, struct apply_result *ret)
 					 "%s with '%sestablished' %s: connection tracking is off",
 					 c->quick.at[n].label, word->negated ? "not " : "",
 					 word->negated ? "finds no connection" : "does not match"));
+		if ((off = unroutable_off(unroutable_of_rule(c->resolved, number))))
+			vec_push(&ret->warnings,
+				 mem_printf("%s with 'unroutable' matches no packet%s: the "
+					    "loopback device does not forward (%s)",
+					    c->quick.at[n].label, unroutable_packets(off),
+					    unroutable_mend(off)));
 	}
 }
 

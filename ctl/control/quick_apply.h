@@ -29,7 +29,8 @@ int quick_edit_saved(const struct apply_options *options, quick_edit *edit, void
 // one with a name of the policy.
 int quick_judge_rules(const struct candidate *c, const struct apply_options *o,
 		      struct apply_result *ret, struct err *err);
-// With another policy: warns about rules with `established` if connection tracking is idle.
+// With another policy: warns about rules with `established` if connection tracking is idle, and
+// about those with `unroutable` if the loopback device does not forward.
 void quick_note_tracking(const struct candidate *c, struct apply_result *ret);
 // Refuses, unless forced, a new rule that breaks an expect line; each is a warning.
 int quick_judge_expects(const struct candidate *c, const struct apply_options *o,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"

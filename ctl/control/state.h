@@ -6,9 +6,24 @@
 //	sum 0123456789abcdef
 //
 // A row is a kind and a JSON object. The last row may be "text LENGTH"; this many bytes follow it.
-// A file is always replaced as a whole. Another format, or another kind, is refused as written by a
-// newer version; a version without this format finds such a file damaged. docs/architecture.md
-// lists the files.
+// A file is always replaced as a whole. In /var/lib/weir/NAME/ these are `drains`, `rules`,
+// `interfaces`, `feeds/KEY` and `feeds/KEY.list`; in /run/weir/NAME/ `health`, `answered`, `looks`,
+// `alarms`, `unseen`, `record`, and the files in `adding` (quick_wait.h). There is a file for each:
+//
+// - Commands write `drains`, `rules`, `interfaces` and `feeds/KEY.list` under the lock; the agent
+//   writes `feeds/KEY` (up to 64 MB) and `health` without the lock; commands that only read write
+//   `looks`, `alarms`, `unseen` and `record`. In one file, each would have to take the lock, and to
+//   write what belongs to the others.
+// - Damage has different consequences. Without the overrides a drained backend would get
+//   connections again, and without the quick rules the packets that they decide would meet the
+//   policy, so `drains` and `rules` are refused. A damaged `interfaces` is kept as
+//   `interfaces.damaged` and begun again, a damaged feed is fetched again, and a damaged file in
+//   /run is a missing one.
+// - A version without this format finds such a file damaged, and refuses it: it does not start
+//   without the overrides, or attach nothing at boot. Files without this format are read, except
+//   `looks`, `unseen` and `record`, and replaced when a command writes them.
+// - Another format, or another kind, is refused as written by a newer version. `drains`, `rules`
+//   and `interfaces` are then not replaced; the other files are begun again.
 #pragma once
 
 #include <stddef.h>

@@ -2,23 +2,15 @@
 // Which rules fail while connection tracking is off.
 #include "ctl/control/tracking.h"
 
+#include "ctl/control/families.h"
 #include "ctl/net/conntrack.h"
 
-// A dynamic set can have addresses of both families.
-static uint32_t families(const struct resolved *r, const struct resolved_address *address)
-{
-	const struct resolved_addresses *set;
-
-	if (address->kind != RESOLVED_SET)
-		return CONNTRACK_4 | CONNTRACK_6;
-	set = &r->addresses[address->index];
-	return (set->n4 ? CONNTRACK_4 : 0) | (set->n6 ? CONNTRACK_6 : 0);
-}
+_Static_assert(FAMILIES_4 == CONNTRACK_4 && FAMILIES_6 == CONNTRACK_6, "the same bits");
 
 uint32_t tracking_of_rule(const struct resolved *r, size_t number)
 {
 	const struct resolved_rule *rule = &r->rules[number];
-	uint32_t both = families(r, &rule->from) & families(r, &rule->to);
+	uint32_t both = families_of_rule(r, rule);
 
 	if (!rule->established.given)
 		return 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Compares a candidate with the active policy: the texts one by one, the rest by its sum, their
-// sizes, their services.
+// Compares a candidate with the active policy: the texts one by one, the rest by its sum.
 #include "ctl/control/unchanged.h"
 
 #include <errno.h>
@@ -10,15 +9,12 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/base/num.h"
 #include "ctl/base/text.h"
-#include "ctl/control/recover.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/connections.h"
 #include "ctl/datapath/generation_load.h"
-#include "ctl/policy/resolve.h"
 
 static int compare_addrs(const void *a, const void *b)
 {
@@ -159,14 +155,25 @@ bool unchanged_find(const struct instance *i, const struct candidate *c, const c
 	return true;
 }
 
-static bool read_in_force(const struct instance *i, struct generation_about *ret, bool *ret_trial)
+static bool read_in_force(const struct instance *i, struct generation_about *ret,
+			  uint32_t *ret_number, bool *ret_trial)
 {
 	struct commit_state state;
 
 	if (commit_read(i, &state, NULL))
 		return false;
+	*ret_number = state.in_force;
 	*ret_trial = state.deadline && !state.expired;
 	return !generation_read_about(i, state.in_force, ret, NULL);
+}
+
+static bool stopped_counting(const struct instance *i, uint32_t number)
+{
+	CLEANUP_GENERATION struct generation *g = NULL;
+	struct connections_state s;
+
+	return !generation_open(i, number, &g, NULL) && !connections_read(g, &s, NULL) &&
+	       s.present && !s.attached;
 }
 
 bool unchanged_state(const char *instance, const char *revision, const struct candidate *c,
@@ -175,112 +182,27 @@ bool unchanged_state(const char *instance, const char *revision, const struct ca
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	CLEANUP_INSTANCE struct instance *i = NULL;
 	struct err why = {0};
+	uint32_t number = 0;
 	bool trial = false;
 	sum_text sum;
 
-	unchanged_sum(c, sum);
+	if (c)
+		unchanged_sum(c, sum);
 	state[0] = '\0';
 	if (bpffs_exist(instance) && instance_open(instance, &i, &why))
 		snprintf(state, size, "%s", why.text);
 	else if (!i || !instance_has_ifaces(i))
 		snprintf(state, size, "instance '%s' is not attached to any interface", instance);
-	else if (!read_in_force(i, about, &trial))
+	else if (!read_in_force(i, about, &number, &trial))
 		snprintf(state, size, "cannot read which policy is active");
 	else if (strcmp(about->revision, revision) != 0)
 		snprintf(state, size, "%s%s is%s", about->revision[0] ? "revision " : "",
 			 about->revision[0] ? about->revision : "the empty policy",
 			 trial ? ", on trial" : "");
-	else if (strcmp(about->made_of, sum) != 0)
+	else if (c && strcmp(about->made_of, sum) != 0)
 		snprintf(state, size,
-			 "addresses of this host, devices or Weir's programs are others now");
+			 "addresses of this host, devices or Weir's programs have changed");
+	else if (stopped_counting(i, number))
+		snprintf(state, size, "programs that count connections are detached (weir apply)");
 	return !state[0];
-}
-
-struct policy_size policy_size(const struct resolved *r)
-{
-	struct policy_size size = {
-		.rules = r->n_rules - r->n_quick,
-		.services = r->n_services,
-		.drops = !r->n_interfaces && r->default_drop,
-	};
-
-	for (size_t n = 0; n < r->n_interfaces; n++)
-		size.drops |= r->interfaces[n].default_drop;
-	return size;
-}
-
-enum shrink shrink_of(const struct policy_size *before, const struct policy_size *now)
-{
-	if (before->rules >= SHRINK_RULES_MIN && now->rules <= before->rules / 2)
-		return SHRINK_RULES;
-	if (before->services && !now->services)
-		return SHRINK_SERVICES;
-	return before->drops && !now->drops ? SHRINK_DROPS : SHRINK_NONE;
-}
-
-// "3 rules, the active policy 40".
-static char *describe(enum shrink lost, const struct policy_size *before,
-		      const struct policy_size *now, const char *which)
-{
-	if (lost == SHRINK_RULES)
-		return mem_printf("%zu %s, the %s policy %zu", now->rules,
-				  num_plural(now->rules, "rule", "rules"), which, before->rules);
-	if (lost == SHRINK_SERVICES)
-		return mem_printf("no service, the %s policy %zu", which, before->services);
-	return mem_printf("no 'default drop', the %s policy has one", which);
-}
-
-int shrink_refuse(const struct policy_size *before, const struct policy_size *now, const char *path,
-		  const char *which, const char *instance, struct err *err)
-{
-	enum shrink lost = shrink_of(before, now);
-	CLEANUP_FREE char *what = NULL;
-	const char *name = strrchr(path, '/');
-	bool other = strcmp(instance, "main") != 0;
-
-	if (!lost)
-		return 0;
-	what = describe(lost, before, now, which);
-	return err_refused(err, "%s has %s: 'weir %s%s%sapply %s' applies it",
-			   name ? name + 1 : path, what, other ? "-n " : "", other ? instance : "",
-			   other ? " " : "", path);
-}
-
-// A service that continues under its name does not conflict with itself.
-static int compare(struct candidate *c, const struct resolved *before)
-{
-	const struct resolved *after = c->resolved;
-	int code = 0;
-
-	for (size_t n = 0; n < after->n_services; n++)
-		for (size_t b = 0; b < before->n_services; b++) {
-			const struct resolved_service *is = &after->services[n];
-			const struct resolved_service *was = &before->services[b];
-
-			if (!strcmp(is->name, was->name) ||
-			    !resolved_services_meet(after, is, before, was))
-				continue;
-			diag_error(c->diag, is->at, "--force moves every connection to it",
-				   "service '%s' takes an address and port of the running service "
-				   "'%s'",
-				   is->name, was->name);
-			code = -EINVAL;
-		}
-	return code;
-}
-
-int vips_check(struct candidate *c, const struct instance *i, struct err *err)
-{
-	CLEANUP_CANDIDATE struct candidate *before = candidate_new_replay();
-	CLEANUP(revision_free) struct revision revision = {0};
-	char id[REVISION_ID] = "";
-	int code = c->lb.running ? recover_in_force(i, id, err) : 0;
-
-	if (code || !id[0] || revisions_load(i->name, id, &before->environment, &revision, NULL))
-		return code;
-	before->resolved =
-		policy_load(revision.path, &before->environment.env, NULL, 0, before->diag);
-	if (before->resolved && compare(c, before->resolved))
-		code = err_refused(err, "connections would move; nothing was changed");
-	return code;
 }

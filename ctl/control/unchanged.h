@@ -11,7 +11,6 @@
 #include "ctl/control/candidate.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/instance.h"
-#include "ctl/policy/resolved.h"
 
 struct in_force {
 	uint32_t generation;
@@ -32,43 +31,13 @@ bool unchanged_find(const struct instance *i, const struct candidate *c, const c
 		    bool fleeting, struct in_force *ret);
 
 // The record of the policy in slot 0 if it equals the candidate's: the same files and answers, also
-// where addresses of this host, devices or programs are others now. False as well if the two cannot
+// where addresses of this host, devices or programs have changed. False as well if the two cannot
 // be compared; then *ret is empty.
 bool unchanged_record(const struct instance *i, const struct candidate *c, const char *path,
 		      bool fleeting, struct revision *ret);
 
 // Is this revision active in the instance, with the inputs that it would have today? If not,
-// `state` has the reason.
+// `state` has the reason. c: the revision's policy as it would be today; NULL: the inputs are not
+// compared.
 bool unchanged_state(const char *instance, const char *revision, const struct candidate *c,
 		     char *state, size_t size);
-
-#define SHRINK_RULES_MIN \
-	4 // rules of the accepted policy: with fewer, losing half is an ordinary edit
-
-struct policy_size {
-	size_t rules, services;
-	bool drops; // `default drop`, on one interface at least
-};
-
-struct policy_size policy_size(const struct resolved *r);
-
-enum shrink {
-	SHRINK_NONE,
-	SHRINK_RULES,    // half of the rules or fewer
-	SHRINK_SERVICES, // none is left
-	SHRINK_DROPS,    // no `default drop` is left
-};
-
-// The first loss of `now` compared with `before`.
-enum shrink shrink_of(const struct policy_size *before, const struct policy_size *now);
-
-// "main.weir has 3 rules, the active policy 40: 'weir apply /etc/weir/main.weir' applies it". path:
-// of the file;
-// which: "active" or "accepted", what `before` is of. Returns -EPERM, or 0 if nothing is lost.
-int shrink_refuse(const struct policy_size *before, const struct policy_size *now, const char *path,
-		  const char *which, const char *instance, struct err *err);
-
-// Compares with the record of the active policy. -EINVAL with an error in c->diag for each service
-// that takes an address of another one; a policy without a record cannot be compared. 0 or -errno
-// with err set.
-int vips_check(struct candidate *c, const struct instance *i, struct err *err);

@@ -569,6 +569,7 @@ void session_ways_free(struct session_ways *w)
 {
 	free(w->links);
 	free(w->used);
+	free(w->answered);
 	*w = (struct session_ways){0};
 }
 
@@ -634,6 +635,20 @@ static int use_address(struct session_ways *w, const struct addr *local, struct 
 	return 0;
 }
 
+// The ways of the answers: rules of routing can depend on the address that the peer has reached.
+static void find_answered(struct session_ways *w, const struct session *s)
+{
+	struct session_ways answers = {.links = w->links, .n = w->n, .used = w->answered};
+	struct lookup route;
+	int code = lookup_route_from(&s->peer, &s->local, &route);
+
+	w->answered_any = code || route.kind == LOOKUP_ENCAP;
+	if (w->answered_any || route.kind != LOOKUP_UNICAST)
+		return;
+	use(&answers, route.ifindex);
+	w->answered_any = answers.any;
+}
+
 int session_ways(const struct session *s, struct session_ways *ret, struct err *err)
 {
 	CLEANUP_SESSION_WAYS struct session_ways w = {0};
@@ -644,11 +659,13 @@ int session_ways(const struct session *s, struct session_ways *ret, struct err *
 	if (code)
 		return code;
 	w.used = mem_zalloc(w.n, sizeof(*w.used));
+	w.answered = mem_zalloc(w.n, sizeof(*w.answered));
 	failed = lookup_route(&s->peer, &route);
 	// A login from this host to itself crosses no interface.
 	if (failed || route.kind != LOOKUP_LOCAL) {
 		if (!failed && route.kind == LOOKUP_UNICAST)
 			use(&w, route.ifindex);
+		find_answered(&w, s);
 		code = use_address(&w, &s->local, err);
 		for (size_t n = 0; n < w.n; n++)
 			some |= w.used[n];
@@ -666,4 +683,11 @@ bool session_uses(const struct session_ways *w, uint32_t ifindex)
 	size_t at;
 
 	return w->any || (find(w, ifindex, &at) && w->used[at]);
+}
+
+bool session_answers(const struct session_ways *w, uint32_t ifindex)
+{
+	size_t at;
+
+	return w->answered_any || (find(w, ifindex, &at) && w->answered[at]);
 }

@@ -58,9 +58,11 @@ enum session_place session_placed(const struct session *s);
 // The interfaces of this network namespace, and which ones the login may use.
 struct session_ways {
 	struct link *links;
-	bool *used; // by link
+	bool *used;     // by link
+	bool *answered; // by link: the route to the peer leads by it
 	size_t n;
-	bool any; // not known: all interfaces
+	bool any;          // not known: all interfaces
+	bool answered_any; // likewise
 };
 void session_ways_free(struct session_ways *w);
 #define CLEANUP_SESSION_WAYS CLEANUP(session_ways_free)
@@ -70,3 +72,6 @@ void session_ways_free(struct session_ways *w);
 // arrive on any. 0 or -errno with err set.
 int session_ways(const struct session *s, struct session_ways *ret, struct err *err);
 bool session_uses(const struct session_ways *w, uint32_t ifindex);
+// Does the route to the peer lead by the interface? True if the route is not known or leads into a
+// tunnel.
+bool session_answers(const struct session_ways *w, uint32_t ifindex);

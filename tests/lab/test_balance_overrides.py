@@ -89,7 +89,7 @@ def test_how_long_drain_waits(node):
     start = time.monotonic()
     said = node("drain", TWO, "--wait=2s").stdout
     assert 2 <= time.monotonic() - start < 6
-    assert "no packet for 2 s" in said and "drained" not in said
+    assert "no packet for 2s" in said and "drained" not in said
     for text in ("0", "25h", "soon"):
         assert f"--wait '{text}' is not a time" in node.fails(1, "drain", TWO, f"--wait={text}")
 
@@ -303,3 +303,15 @@ def test_decapsulation_is_what_backends_need(balancer, node):
     assert not balancer.answers(balancer.vip4)
     run([*weir, "--from", "10.78.1.0/24,fd78:1::/64"])
     assert balancer.answers(balancer.vip4) and balancer.answers(balancer.vip6)
+
+
+def test_who_has_drained_a_backend(node):
+    node("drain", TWO)
+    node("weight", THREE, "7")
+    by = {one["backend"]: one.get("drained_by") for one in node.service()["backends"]}
+    assert by[ONE] is None and by[TWO].startswith("root (") and by[THREE] == by[TWO]
+    assert f", by {by[TWO]}" in node("service").stdout
+    changes = node.json("changes")["changes"]
+    assert [(one["verb"], one["result"]) for one in changes[-2:]] == [("drain", "done"), ("weight", "done")]
+    node("undrain", TWO)
+    assert "drained_by" not in {one["backend"]: one for one in node.service()["backends"]}[TWO]

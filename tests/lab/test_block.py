@@ -345,6 +345,17 @@ def test_what_may_be_a_mistake_takes_nothing_away(on, options, what):
     assert on.entries().keys() == before.keys()
 
 
+@pytest.mark.parametrize("options, what", [
+    (["--sync", "fed"], "list fed"), (["--origin", "idz"], "origin idz"),
+    (["--sync", "feed", "--origin", "ids"], "list feed of origin ids"), (["198.51.100.1"], "198.51.100.1"),
+])
+def test_nothing_to_remove(on, options, what):
+    on("block", BLOCKED4, "--origin", "ids")
+    on("block", "-f", "-", "--sync", "feed", input=OTHER4)
+    assert on("unblock", *options).stdout == f"nothing to remove for {what} in instance {on.name}\n"
+    assert len(on.entries()) == 2
+
+
 @pytest.mark.parametrize("first, second", [("--to", "--both"), ("--both", "--to")])
 def test_both_directions_are_said_to_stay_as_long_as_both_do(on, first, second):
     on("block", "192.0.2.1", first, *["--for", "30m"][:2 * (first == "--both")])

@@ -9,6 +9,7 @@ import random
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -286,14 +287,17 @@ def test_close_during_the_count(pair, sources, server, on, tmp_path):
 
 @pytest.mark.parametrize("link", ["accepted", "released"])
 def test_programs_that_are_detached(pair, sources, server, limited, tmp_path, link):
-    """status has an alarm, and its advice attaches them: apply of the same policy."""
+    """status has an alarm, diff a difference, and their advice attaches them: apply of the same policy."""
     path = tmp_path / "counted.weir"
     assert "unchanged" in limited("apply", path).stdout and not alarms(limited, "are not attached")
+    assert limited("diff", path).returncode == 0
     run(["bpftool", "link", "detach", "pinned", next((limited.bpffs / "gen").glob(f"*/{link}"))])
     assert alarms(limited, "are not attached")
+    differs = limited("diff", path, check=False)
+    assert differs.returncode == 3 and "programs that count connections are detached" in differs.stdout
     held = [connect(pair, SOURCES[0], 8080) for _ in range(LIMIT)]
     assert "unchanged" not in limited("apply", path).stdout
-    assert not alarms(limited, "are not attached")
+    assert not alarms(limited, "are not attached") and limited("diff", path).returncode == 0
     assert all(held) and not connect(pair, SOURCES[0], 8080) and used(limited) == 1
     for sock in held:
         sock.close()
@@ -335,6 +339,33 @@ def test_check_asks_the_kernel(weir, tmp_path):
     assert refused.returncode == 2 and "'over N connections': " in refused.stderr and "cgroup 2" in refused.stderr
     path.write_text("drop proto tcp to any port 8080\n")
     assert check().returncode == 0
+
+
+def test_connections_without_memory_are_missed(pair, sources, server, on, tmp_path):
+    """The kernel refuses the marks of sockets: status reports it, for connections that open and for a count."""
+    path = tmp_path / "counted.weir"
+    path.write_text(RULE)
+    counted = pathlib.Path("/proc/sys/net/core/optmem_max")
+    before = run(["ip", "netns", "exec", pair.near_netns, "cat", str(counted)]).stdout.strip()
+    on("apply", path)
+    held = []
+    try:
+        pair.near(["sysctl", "-q", "-w", "net.core.optmem_max=1"])
+        held = [connect(pair, SOURCES[0], PORTS[0]) for _ in range(2)]
+        until(lambda: alarms(on, "2 connections were not counted"), 5, "the alarm")
+        held.pop().close()
+        until(lambda: len(server.open) == 1, 5, "server")
+        agent = on.run()
+        until(lambda: alarms(on, "1 connection was not counted"), 10, "the count of the agent")
+        agent.stop()
+        pair.near(["sysctl", "-q", "-w", f"net.core.optmem_max={before}"])
+        agent = on.run()
+        until(lambda: not alarms(on, "not counted"), 10, "the end of the alarm")
+        agent.stop()
+    finally:
+        pair.near(["sysctl", "-q", "-w", f"net.core.optmem_max={before}"])
+        for sock in held:
+            sock.close()
 
 
 def test_table_is_full(pair, sources, server, on, tmp_path):
@@ -381,3 +412,43 @@ def test_agent_counts_again(pair, sources, server, limited):
     until(lambda: used(limited) == 1, 10, "the count")
     agent.stop()
     assert all(held) and not connect(pair, SOURCES[0], 8080)
+
+
+def head_of(weir):
+    """The table, the half that packets read, bits of the halves that programs write, their rounds, and the rest."""
+    table = next((weir.bpffs / "gen").glob("*/accepted")).parent / "connections"
+    head, *_ = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", table]).stdout)
+    value = bytes(int(byte, 16) for byte in head["value"])
+    return table, *struct.unpack_from("=II", value), list(struct.unpack_from("=II", value, 8)), value[16:]
+
+
+def interrupt_count(weir):
+    """As a process leaves the table that is killed before it has listed the sockets: programs write both halves."""
+    table, active, counting, rounds, rest = head_of(weir)
+    assert counting == 1 << active
+    rounds[1 - active] += 1
+    words = [str(byte) for byte in struct.pack("=IIII", active, 3, *rounds) + rest]
+    run(["bpftool", "map", "update", "pinned", table, "key", "0", "0", "0", "0", "value", *words])
+    return active
+
+
+def test_count_that_was_interrupted(pair, sources, server, limited):
+    """A connection that was counted in both halves is counted once by the next count."""
+    held = [connect(pair, SOURCES[0], 8080) for _ in range(LIMIT - 1)]
+    active = interrupt_count(limited)
+    held.append(connect(pair, SOURCES[0], 8080))
+    held.append(connect(pair, SOURCES[1], 8080))
+    held.pop().close()
+    assert all(held)
+    until(lambda: len(server.open) == LIMIT, 5, "server")
+    agent = limited.run()
+    until(lambda: head_of(limited)[1:3] == (1 - active, 1 << 1 - active), 10, "the count")
+    agent.stop()
+    assert used(limited) == 1 and not connect(pair, SOURCES[0], 8080)
+    held.pop().close()
+    until(lambda: len(server.open) == LIMIT - 1, 5, "server")
+    held.append(connect(pair, SOURCES[0], 8080))
+    assert held[-1] and not connect(pair, SOURCES[0], 8080)
+    for sock in held:
+        sock.close()
+    until(lambda: used(limited) == 0, 5, "the end")

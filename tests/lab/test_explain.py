@@ -10,6 +10,7 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
+from scapy.utils import PcapNgWriter
 
 from labnet import WEIR, run
 
@@ -150,6 +151,27 @@ def capture(path, packets, order="<", magic=0xA1B2C3D4, link=1, snap=65535):
         data += packet[:snap]
     path.write_bytes(data)
     return path
+
+
+def test_captures_in_pcapng(offline, tmp_path):
+    path = tmp_path / "a.pcapng"
+    with PcapNgWriter(str(path)) as file:
+        for frame in frames():
+            file.write(frame)
+    packets = offline("", "--pcap", path)
+    assert [(packet["verdict"], packet["by"]) for packet in packets] == VERDICTS
+
+
+def test_captures_without_their_library(weir, policy, tmp_path):
+    """The rest of `explain` does not need it."""
+    for name in "libpcap.so.1", "libpcap.so.0.8":
+        (tmp_path / name).write_text("not a library")
+    environment = dict(os.environ, LD_LIBRARY_PATH=str(tmp_path))
+    path = capture(tmp_path / "a.pcap", frames())
+    one_packet = "tcp from 192.0.2.1 to 10.77.0.1 port 22 on near0"
+    weir("explain", "--policy", policy, *one_packet.split(), env=environment)
+    error = weir.fails(2, "explain", "--policy", policy, "--pcap", path, env=environment)
+    assert "cannot load 'libpcap.so.0.8'" in error and "apt install libpcap0.8" in error
 
 
 @pytest.mark.parametrize("order, magic", [("<", 0xA1B2C3D4), (">", 0xA1B23C4D)])
@@ -299,7 +321,7 @@ def test_other_captures_are_refused(weir, policy, tmp_path):
     path = tmp_path / "a.pcapng"
     path.write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(40))
     error = weir.fails(1, "explain", "--policy", policy, "--pcap", path)
-    assert "is a pcapng file" in error and "editcap -F pcap" in error
+    assert "is not a pcap or pcapng file" in error and "editcap" in error
     capture(path, [], link=113)
     assert "link type 113" in weir.fails(1, "explain", "--policy", policy, "--pcap", path)
     capture(path, frames())

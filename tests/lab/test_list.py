@@ -233,6 +233,8 @@ def test_sums_by_owner(pair, full):
         ("ids", "block"): (1, 3)}
     assert sums(full, "lists") == {(("feed", "cron"), "block"): (3, 6)}
     rows = [line.split() for line in full("stats").stdout.splitlines()]
+    heads = [n for n, row in enumerate(rows) if row and row[0] in ("EVENT", "ORIGIN", "LIST")]
+    assert len(heads) == 3 and not any(rows[n - 1] for n in heads), "a blank line before each table"
     assert ["ids", "block", "1", "3"] == [row for row in rows if row and row[0] == "ids"][0][:4]
     assert [row[:2] for row in rows if row and row[0] == "(none)"] == [["(none)", "block"], ["(none)", "allow"]]
     assert [row for row in rows if row and row[0] == "feed"][0][:4] == ["feed", "cron", "block", "3"]

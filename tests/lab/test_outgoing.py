@@ -313,6 +313,33 @@ def test_a_list_with_directions(on, near, tmp_path):
     assert fails(near) == 0 and not on.json("list")["entries"]
 
 
+def kinds_by_address(on):
+    found = {}
+    for entry in on.json("list")["entries"]:
+        found.setdefault(entry["address"], []).append(entry["kind"])
+    return found
+
+
+@pytest.mark.parametrize("scope", [("--all",), ("--origin", "ids"), ("--sync", "c2")], ids=" ".join)
+def test_all_entries_of_the_option(on, near, tmp_path, scope):
+    """Entries without --out remain, also of the same owner and of another owner of the address."""
+    lines = tmp_path / "lines"
+    lines.write_text(f"{BLOCKED4}\n{BLOCKED6}\n")
+    owner = scope if scope[0] == "--origin" else ()
+    on("block", "192.0.2.1", *owner)
+    on("block", OTHER4, "--origin", "other")
+    on("block", BLOCKED4, "--origin", "other")
+    on("block", "--to", "192.0.2.2", *owner)
+    on("block", "--out", "-f", lines, *([] if scope[0] == "--all" else scope))
+    assert fails(near) == fails(near, BLOCKED6) == EPERM
+    on("unblock", "--out", *scope)
+    assert fails(near) == fails(near, BLOCKED6) == 0
+    assert kinds_by_address(on) == {"192.0.2.1": ["block-from"], OTHER4: ["block-from"], BLOCKED4: ["block-from"],
+                                    "192.0.2.2": ["block-to"]}
+    entry = next(e for e in on.json("list")["entries"] if e["address"] == BLOCKED4)
+    assert [holder["origin"] for holder in entry["holders"]] == ["other"]
+
+
 def test_a_name_whose_address_changes(on, near, dns):
     dns("moving.lab", BLOCKED4)
     on("block", "--out", "moving.lab", "--resolver", "10.77.0.2")
@@ -324,6 +351,22 @@ def test_a_name_whose_address_changes(on, near, dns):
     assert kinds == ["block-from", "block-out"]
     left = on.json("list", "--out", BLOCKED4)["entries"][0]["left_s"]
     assert 0 < left <= 3600, "the former address has a grace time"
+
+
+def test_the_agent_follows_a_name(on, near, dns):
+    """No command: calls to a new address are refused once the agent has asked, and the former ones until their grace time."""
+    dns("moving.lab", BLOCKED4)
+    on("block", "--out", "moving.lab", "--resolver", "10.77.0.2")
+    on.run("--resolver", "10.77.0.2")
+    assert (fails(near, BLOCKED4), fails(near, OTHER4), fails(near, OTHER6)) == (EPERM, 0, 0)
+    dns("moving.lab", OTHER4, OTHER6)
+    until(lambda: fails(near, OTHER4) == fails(near, OTHER6) == EPERM, seconds=60, what="the new addresses")
+    for address in OTHER4, OTHER6:
+        assert [entry["kind"] for entry in on.json("list", address)["entries"]] == ["block-from", "block-out"]
+    assert on.json("list", "--out", BLOCKED4)["entries"][0]["left_s"] <= 3600, "the former address has a grace time"
+    dns("moving.lab", BLOCKED4)
+    until(lambda: on.json("list", "--out", BLOCKED4)["entries"][0].get("left_s") is None, seconds=60, what="the first one again")
+    assert fails(near, BLOCKED4) == EPERM
 
 
 def test_hooks_live_as_long_as_entries(on, near):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What an applied policy does with packets: real traffic and raw frames, both families."""
 
-import copy
 import json
 import time
 
@@ -14,24 +13,18 @@ from scapy.layers.inet6 import (
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from labnet import Pair, run, shared_weir
+from labnet import Pair, run, second_link, shared_weir
 from policylab import (
     MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, hits, packet, ping, tcp, udp,
 )
 
 
 @pytest.fixture(scope="module", name="second")
-def second_link(pair):
+def link_of_its_own(pair):
     """The same two hosts over another link, near1 and far1, to which XDP may send."""
-    near1, far1 = ["near1", "netns", pair.near_netns], ["far1", "netns", pair.far_netns]
-    run(["ip", "link", "add", *near1, "address", pair.near_mac, "type", "veth", "peer", *far1])
-    pair.link("set", "near1", "up")
-    pair.link("set", "far1", "up", host="far")
-    pair.far(["ethtool", "-K", "far1", "gro", "on"])
-    link = copy.copy(pair)
-    link.near_device, link.far_device = "near1", "far1"
-    yield link
-    pair.link("del", "near1")
+    with second_link(pair) as link:
+        pair.far(["ethtool", "-K", "far1", "gro", "on"])
+        yield link
 
 
 @pytest.fixture(scope="module", name="weir")

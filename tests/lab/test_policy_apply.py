@@ -215,6 +215,15 @@ def test_diff(on, apply):
     assert "differs from revision" in on.json("diff", apply.path, status=3)["error"]["text"]
 
 
+def test_diff_with_a_file_of_another_name(on, apply):
+    apply("interface near0\ndefault pass\ndrop from 203.0.113.7")
+    other = apply.folder / "other.weir"
+    other.write_text("interface near0\nservice www { vip 192.0.2.10; port 80; mode ipip; backend 10.77.0.2 }\n")
+    done = on("diff", other, check=False)
+    assert done.returncode == 3 and "-drop from 203.0.113.7\n" in done.stdout and "+service www" in done.stdout
+    assert "+interface" not in done.stdout and "is not active here" not in done.stdout, done.stdout
+
+
 def test_diff_says_what_is_not_in_force_here(on, apply):
     """The accepted policy and the policy that packets meet can differ."""
     def what():

@@ -166,7 +166,8 @@ def test_every_packet_meets_one_policy_whole(pair, on, tmp_path):
     print(f"\n{SWAPS} swaps in {seconds:.1f} s under {sent} packets, {pairs / seconds:.0f} pairs/s")
     met = list(policies_met(sent, arrived))
     changes = sum(one != other for one, other in itertools.pairwise(met))
-    assert (met[0], met[-1], changes) == ("A", "A", SWAPS)
+    # On a busy machine no packet may be sent between two swaps: both are missing then.
+    assert (met[0], met[-1]) == ("A", "A") and changes in range(SWAPS - SWAPS // 10, SWAPS + 1, 2)
     assert all(number in arrived for number in range(ALWAYS, sent, SIZE))
     assert not any(number in arrived for number in range(NEVER, sent, SIZE))
     # Weir received all of them, and the counters of rules and reasons survived 200 swaps.

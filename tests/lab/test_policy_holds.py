@@ -3,7 +3,6 @@
 instance."""
 
 import contextlib
-import copy
 import json
 import os
 import socket
@@ -13,7 +12,7 @@ import pytest
 from scapy.layers.inet import ICMP
 from scapy.packet import Raw
 
-from labnet import WEIR, run, socket_in
+from labnet import WEIR, run, second_link, socket_in
 from policylab import (
     MARK, OTHER4, SOURCE4, SOURCE6, logged_in, packet, tcp, udp,
 )
@@ -29,18 +28,10 @@ service www {{ vip {VIP}; port 80; mode dr; backend 10.77.0.2 }}"""
 
 
 @pytest.fixture(scope="module", name="second")
-def second_link(pair):
+def link_of_its_own(pair):
     """The same two hosts over another link with addresses of its own: the path of the operator's login."""
-    near1, far1 = ["near1", "netns", pair.near_netns], ["far1", "netns", pair.far_netns]
-    run(["ip", "link", "add", *near1, "address", pair.near_mac, "type", "veth", "peer", *far1])
-    for host, device, address in (("near", "near1", NEAR1), ("far", "far1", FAR1)):
-        netns = f"{pair.name}-{host}"
-        run(["ip", "-n", netns, "addr", "add", f"{address}/24", "dev", device])
-        run(["ip", "-n", netns, "link", "set", device, "up"])
-    link = copy.copy(pair)
-    link.near_device, link.far_device = "near1", "far1"
-    yield link
-    pair.link("del", "near1")
+    with second_link(pair, [("near", f"{NEAR1}/24"), ("far", f"{FAR1}/24")]) as link:
+        yield link
 
 
 @contextlib.contextmanager
@@ -257,6 +248,22 @@ def test_attach_demands_a_trial_where_routers_share_the_mac_address(pair, second
             assert on_near1(pair) is None
         status, printed = from_afar(pair, weir, "attach", "near1", "--confirm=60s")
         assert status == 0 and on_near1(pair), printed
+        assert f"cannot check that rules with mac pass the login from {FAR1} on near1: routers share" in printed
+    finally:
+        run(["ip", "-n", pair.far_netns, "link", "set", "far1", "address", before["address"]])
+        pair.near(["ip", "neigh", "replace", FAR1, "lladdr", before["address"], "dev", "near1"])
+
+
+def test_attach_accepts_rules_with_mac_that_cannot_drop_the_login(pair, second, weir, apply):
+    shared = "00:00:5e:00:01:0a"
+    weir("attach", "near0")
+    everywhere(weir, apply, f'drop proto udp mac not {shared}')
+    before, = json.loads(run(["ip", "-j", "-n", pair.far_netns, "link", "show", "far1"]).stdout)
+    try:
+        run(["ip", "-n", pair.far_netns, "link", "set", "far1", "address", shared])
+        pair.near(["ip", "neigh", "replace", FAR1, "lladdr", shared, "dev", "near1"])
+        status, printed = from_afar(pair, weir, "attach", "near1")
+        assert status == 0 and "cannot check" not in printed, printed
     finally:
         run(["ip", "-n", pair.far_netns, "link", "set", "far1", "address", before["address"]])
         pair.near(["ip", "neigh", "replace", FAR1, "lladdr", before["address"], "dev", "near1"])

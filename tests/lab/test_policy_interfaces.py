@@ -6,19 +6,15 @@ import time
 
 import pytest
 
-from labnet import run
+from labnet import second_link
 
 BOTH, NINE = "near0, near1", "drop proto udp to port 9"
 
 
 @pytest.fixture(scope="module", name="second", autouse=True)
-def two_links(pair):
-    near1, far1 = ["near1", "netns", pair.near_netns], ["far1", "netns", pair.far_netns]
-    run(["ip", "link", "add", *near1, "type", "veth", "peer", *far1])
-    pair.link("set", "near1", "up")
-    pair.link("set", "far1", "up", host="far")
-    yield
-    pair.link("del", "near1")
+def link_of_its_own(pair):
+    with second_link(pair):
+        yield
 
 
 def attached(weir):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A trial returns to the previous policy, and no policy cuts off the login of the operator."""
 
+import concurrent.futures
 import contextlib
 import os
 import signal
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from labnet import Pair, WEIR
+from labnet import Pair, WEIR, until
 from policylab import (
     MARK, NINE, OTHER4, OTHER6, PASSES_ALL, PASSES_NINE, PASSES_TEN, SOURCE4, SOURCE6, TEN, Policies, in_force,
     logged_in, ping, ports, programs, udp,
@@ -202,6 +203,122 @@ def test_a_mac_address_that_routers_share_proves_nothing(pair, on, apply, peer):
         assert status == 3 and "would cut off" in printed, printed
         status, printed = logged_in(pair, peer, [*command, apply.write(rule), "--confirm=60s"])
         assert status == 0, printed
+
+
+SHARED = "00:00:5e:00:01:0a"
+
+UNDECIDED = [
+    'count mac not 00:00:5e:00:01:0a',
+    'drop proto udp mac not 00:00:5e:00:01:0a',
+    'drop to any port 9 mac not 00:00:5e:00:01:0a',
+    'drop vlan 5 mac not 00:00:5e:00:01:0a',
+    'drop ethertype arp mac not 00:00:5e:00:01:0a',
+    'drop on near9 mac not 00:00:5e:00:01:0a',
+    'drop to self from 203.0.113.0/24 mac not 00:00:5e:00:01:0a',
+    'pass to any port 22\ndrop mac not 00:00:5e:00:01:0a to any port 22',
+    'pass from 198.51.100.0/24, 2001:db8:100::/48\ndrop mac not 00:00:5e:00:01:0a',
+    'pass mac 02:77:00:00:00:03',
+]
+
+
+@pytest.mark.parametrize("rules", UNDECIDED)
+def test_a_rule_with_mac_that_cannot_drop_the_login_is_accepted(pair, on, apply, rules):
+    head = "interface near0\ninterface near9 optional\n" if "near9" in rules else ""
+    with far_has(pair, SHARED):
+        for peer in SOURCE4, SOURCE6:
+            status, printed = logged_in(pair, peer, [WEIR, "-n", on.name, "apply", apply.write(head + rules)])
+            assert status == 0, printed
+
+
+DECIDED = ['drop mac 02:77:00:00:00:03', 'default drop\npass mac 00:00:5e:00:01:0a',
+           'pass mac 00:00:5e:00:01:0a\ndrop proto tcp', 'drop mac 02:77:00:00:00:03 length 1000-65535']
+
+
+@pytest.mark.parametrize("rules", DECIDED)
+def test_a_rule_with_mac_that_may_drop_the_login_is_refused(pair, on, apply, rules):
+    with far_has(pair, SHARED):
+        for peer in SOURCE4, SOURCE6:
+            status, printed = logged_in(pair, peer, [WEIR, "-n", on.name, "apply", apply.write(rules)])
+            assert status == 3 and f"routers share the MAC address {SHARED}" in printed, printed
+
+
+@pytest.mark.parametrize("rules, wanted", [("pass from any", 0), ("drop proto tcp", 3), (f"drop mac not {SHARED}", 3)])
+def test_an_old_quick_rule_with_mac_refuses_no_policy(pair, on, apply, rules, wanted):
+    """Only what the command brings counts, where the MAC address is not certain."""
+    apply("pass from any")
+    on("rule", "add", "drop mac 02:77:00:00:00:03", "--force")
+    with far_has(pair, SHARED):
+        status, printed = logged_in(pair, SOURCE4, [WEIR, "-n", on.name, "apply", apply.write(rules)])
+        assert status == wanted, printed
+
+
+def test_the_router_is_the_one_of_the_own_address(pair, on, apply):
+    """Packets to the peer leave by a table for this source, not by the main one."""
+    routes = [["route", "add", SOURCE4, "via", pair.far4, "dev", "near0", "table", "77"],
+              ["rule", "add", "from", pair.near4, "lookup", "77"],
+              ["neigh", "replace", "10.77.0.99", "lladdr", "02:77:00:00:00:63", "dev", "near0"],
+              ["route", "add", SOURCE4, "via", "10.77.0.99", "dev", "near0"]]
+    for words in routes:
+        pair.near(["ip", *words])
+    try:
+        command = [WEIR, "-n", on.name, "apply"]
+        status, printed = logged_in(pair, SOURCE4, [*command, apply.write(f'"mac" drop mac {pair.far_mac}')])
+        assert status == 3 and '"mac"' in printed, printed
+        status, printed = logged_in(pair, SOURCE4, [*command, apply.write('"mac" drop mac 02:77:00:00:00:63')])
+        assert status == 0, printed
+    finally:
+        for words in reversed(routes):
+            pair.near(["ip", words[0], "del", *words[2:]], check=False)
+
+
+def test_several_next_hops_are_not_certain(pair, on, apply):
+    """The kernel picks one of the routers, and packets may come from the other one."""
+    other = ["neigh", "replace", "10.77.0.99", "lladdr", "02:77:00:00:00:63", "dev", "near0"]
+    route = ["route", "add", SOURCE4, "nexthop", "via", pair.far4, "dev", "near0", "weight", "200",
+             "nexthop", "via", "10.77.0.99", "dev", "near0"]
+    path = apply.write(f'"mac" drop mac not {pair.far_mac}')
+    command = f"ip {' '.join(route)}; exec {WEIR} -n {on.name} apply {path}"
+    pair.near(["ip", *other])
+    try:
+        status, printed = logged_in(pair, SOURCE4, ["sh", "-c", command])
+        assert status == 3 and "several next hops" in printed, printed
+    finally:
+        pair.near(["ip", "route", "del", SOURCE4], check=False)
+        pair.near(["ip", "neigh", "del", *other[2:]], check=False)
+
+
+def test_a_neighbour_is_asked_before_the_lock(pair, on, apply):
+    """While another command has the lock, apply has already asked for the router of the login."""
+    route = ["route", "add", SOURCE4, "via", "10.77.0.98", "dev", "near0"]
+    path = apply.write(f'"mac" drop mac not {pair.far_mac}')
+    command = f"ip {' '.join(route)}; exec {WEIR} -n {on.name} apply {path}"
+    try:
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            with on.locked():
+                answer = pool.submit(logged_in, pair, SOURCE4, ["sh", "-c", command])
+                until(lambda: "10.77.0.98" in pair.near(["ip", "neigh", "show", "10.77.0.98"]).stdout, 5, "the question")
+                assert not answer.done()
+            status, printed = answer.result()
+        assert status == 3 and "no MAC address of 10.77.0.98" in printed, printed
+    finally:
+        pair.near(["ip", "route", "del", SOURCE4], check=False)
+        pair.near(["ip", "neigh", "del", "10.77.0.98", "dev", "near0"], check=False)
+
+
+def test_packets_from_a_tunnel_have_no_mac_address(pair, on, apply):
+    pair.near(["ip", "tuntap", "add", "tun0", "mode", "tun"])
+    try:
+        pair.near(["ip", "link", "set", "tun0", "up"])
+        for rules, status in ((f'drop mac not {SHARED}', 0), (f"default drop\n{MARK}always pass mac {SHARED}", 0),
+                              (f'drop mac {SHARED}\n"cut" drop proto tcp', 3)):
+            apply("pass from any")
+            words = f"ip route replace {SOURCE4} dev tun0; exec {WEIR} -n {on.name} apply {apply.write(rules)}"
+            got, printed = logged_in(pair, SOURCE4, ["sh", "-c", words])
+            pair.near(["ip", "route", "del", SOURCE4, "dev", "tun0"])
+            assert got == status, printed
+        assert "would cut off" in printed, printed
+    finally:
+        pair.near(["ip", "link", "del", "tun0"])
 
 
 def test_a_refresh_brings_no_rule_with_mac(pair, on, apply):

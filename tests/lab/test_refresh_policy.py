@@ -83,7 +83,8 @@ def history(weir):
 
 
 def files(weir):
-    return {path: (path.read_bytes(), path.stat().st_ino) for path in weir.state.rglob("*") if path.is_file()}
+    return {path: (path.read_bytes(), path.stat().st_ino) for path in weir.state.rglob("*")
+            if path.is_file() and path.name != "changes"}  # the record of the command
 
 
 def test_unchanged_answers_write_nothing(applied):

@@ -195,8 +195,8 @@ def test_diff_knows_what_only_they_use(on, policy):
 
 BAD = [
     ("always drop to any port 9", "it cannot be 'always'"),
-    ("drop from evil.lab", "no names and countries"), ("drop from host evil", "no names and countries"),
-    ("drop from country DE", "no names and countries"), ("drop to any port 9 x", "unknown word 'x'"),
+    ("drop from evil.lab", "cannot have host names"), ("drop from host evil", "cannot have host names"),
+    ("drop from country DE", "cannot have host names"), ("drop to any port 9 x", "unknown word 'x'"),
     ("include", "expected pass, drop"), ("expect drop tcp from 1.2.3.4 to 5.6.7.8", "expected pass, drop"),
     ("drop from @none", "unknown set"), ("drop from $none", "unknown"), ("drop from 10/8", "10"),
     ("drop to any port 9; pass", "one line"), ("drop # all", "one line"), ("drop\npass", "one line"), ("", "missing the words"),
@@ -335,6 +335,7 @@ def test_expect_lines(on, policy):
     policy(POLICY)
     done = on("rule", "add", "drop proto udp to any port 40", check=False)
     assert done.returncode == 3 and "breaks 1 expectation" in done.stderr and "expect at" in done.stderr
+    assert '(rule "quick 1"), expected' in done.stderr
     on("rule", "add", "--force", "drop proto udp to any port 40")
     on("rule", "add", "drop proto udp to any port 41")  # the line holds without quick rules
     assert "2 of 2 expectations hold" in policy(POLICY + '"c" drop proto tcp to any port 78').stdout
@@ -632,7 +633,7 @@ def test_the_name_of_a_port_survives_what_follows(on, policy):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["1.2.3.4:99999"], "'99999' is not a port"), (["blocked.lab", "port", "80"], "no names and countries"),
+    (["1.2.3.4:99999"], "'99999' is not a port"), (["blocked.lab", "port", "80"], "cannot have host names"),
     (["near0", "port", "80"], "'near0'")])
 def test_a_port_of_block_that_is_no_rule(on, words, said):
     done = on("block", *words, check=False)

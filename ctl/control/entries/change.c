@@ -135,13 +135,54 @@ static bool is_own(const struct entry_change *c, const struct owner *h, const ch
 		(!strcmp(h->list, c->intent.list) && (!name || !strcmp(h->name, name))));
 }
 
+// Only what --out or --out-only adds.
+static bool removes_calls(const struct entry_change *c)
+{
+	return c->intent.kinds & kinds_out(c->intent.allow) &&
+	       c->intent.kinds != kinds_all(c->intent.allow);
+}
+
+// The same without WHAT: then an entry of packets is the half of an entry of calls.
+static bool removes_halves(const struct entry_change *c)
+{
+	return c->scope != SCOPE_TARGETS && removes_calls(c);
+}
+
+// Does the owner of the record refer to its prefix by one of these kinds, too?
+static bool has_other_half(const struct records *r, const struct reference *record, unsigned kinds)
+{
+	const struct owner *own = &r->owners.at[record->owner];
+
+	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
+		const struct reference *other;
+		size_t n = 0;
+
+		if (!(kinds & 1u << kind) || !(other = records_find(r, &record->prefix, kind, &n)))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (!records_compare_owners(&r->owners.at[other[k].owner], own))
+				return true;
+	}
+	return false;
+}
+
+static bool is_meant(const struct entry_change *c, const struct records *r,
+		     const struct reference *record, const char *name)
+{
+	unsigned calls = kinds_out(c->intent.allow);
+
+	if (!(c->intent.kinds >> record->kind & 1) ||
+	    (c->scope != SCOPE_EVERYBODY && !is_own(c, &r->owners.at[record->owner], name)))
+		return false;
+	return !removes_halves(c) || calls >> record->kind & 1 || has_other_half(r, record, calls);
+}
+
 // Every prefix for which we have a reference; name NULL: by any name.
 static void collect_held(const struct entry_change *c, const struct store *b, const char *name,
 			 struct meant_list *ret)
 {
 	vec_each (&b->records.list, record)
-		if (c->intent.kinds & 1u << record->kind &&
-		    is_own(c, &b->records.owners.at[record->owner], name))
+		if (is_meant(c, &b->records, record, name))
 			vec_push(ret, ((struct meant){record->prefix, true}));
 }
 
@@ -237,11 +278,22 @@ static void keep_cover(struct entry_change *c, const struct store *b, const stru
 			   }));
 }
 
+static size_t unrecord_halves(const struct entry_change *c, struct records *r)
+{
+	CLEANUP_FREE bool *marked = mem_zalloc(r->list.n, sizeof(bool));
+
+	for (size_t i = 0; i < r->list.n; i++)
+		marked[i] = is_meant(c, r, &r->list.at[i], NULL);
+	return records_drop(r, marked);
+}
+
 static size_t unrecord(const struct entry_change *c, struct store *b)
 {
 	struct owner who = {.origin = (char *)c->intent.origin, .list = (char *)c->intent.list};
 	size_t removed = 0;
 
+	if (removes_halves(c))
+		return unrecord_halves(c, &b->records);
 	switch (c->scope) {
 	case SCOPE_TARGETS:
 		targets_unrecord(&c->targets, &c->intent, b, &removed);
@@ -383,14 +435,15 @@ static int open_store(const struct entry_changes *c, struct store **ret, struct 
 	return need_attached((*ret)->instance, adds->verb, err);
 }
 
-// A list that is removed as a whole follows no feed any more.
+// A list that is removed as a whole follows no feed any more. No feed blocks calls.
 static void forget_feeds(const struct entry_changes *c)
 {
 	for (size_t n = 0; n < c->n; n++) {
 		const struct entry_change *one = c->at[n];
 		bool all = one->scope == SCOPE_EVERYBODY;
 
-		if (!one->failed && one->removes && one->scope != SCOPE_TARGETS)
+		if (!one->failed && one->removes && one->scope != SCOPE_TARGETS &&
+		    !removes_calls(one))
 			feed_lists_forget(c->instance, one->intent.allow,
 					  all ? NULL : one->intent.origin,
 					  one->scope == SCOPE_LIST ? one->intent.list : NULL);

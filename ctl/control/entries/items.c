@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/base/addr_explain.h"
+#include "ctl/base/addr_range.h"
 #include "ctl/base/geo.h"
 #include "ctl/base/lines.h"
 #include "ctl/base/num.h"
@@ -262,8 +263,9 @@ static int refuse_url(struct item_line *l)
 	char buf[256];
 
 	if (colon && (size_t)(colon - w.at) + 2 < w.len && !memcmp(colon, "://", 3))
-		return refuse(l, "'%.*s' is a URL (write its host name alone)", SHOWN(w));
-	if (colon && !dns_name_problem(w.at, (size_t)(colon - w.at), buf, sizeof(buf)))
+		return refuse(l, "'%.*s' is a URL (write only its host name)", SHOWN(w));
+	if (colon && colon == memrchr(w.at, ':', w.len) &&
+	    !dns_name_problem(w.at, (size_t)(colon - w.at), buf, sizeof(buf)))
 		return refuse(
 			l,
 			"'%.*s' is a host name with a port (an entry matches all of its addresses: write %.*s)",
@@ -506,17 +508,21 @@ static size_t refuse_words(struct item_line *l, const char *const *words, size_t
 	addr_text address;
 	size_t i = 0;
 
-	while (i < ARRAY_SIZE(others) && (strcmp(word, others[i].word) || others[i].takes > n))
+	while (i < ARRAY_SIZE(others) && strcmp(word, others[i].word) != 0)
 		i++;
 	if (i == ARRAY_SIZE(others) || !l->items->items.n)
 		return 0;
+	if (others[i].takes > n) {
+		refuse(l, "the value after '%s' is missing", word);
+		return n;
+	}
 	before = vec_last(&l->items->items);
 	if (!others[i].option)
 		refuse(l,
-		       "unexpected '%s' (an entry matches the whole address; a %s needs a rule: weir rule add … from %s %s %s)",
+		       "unexpected '%s' (an entry matches the whole address; a %s needs a rule: weir rule add … from %s %s%s %s)",
 		       word, word,
-		       before->name ? before->name : prefix_format(&before->prefix, address), word,
-		       words[1]);
+		       before->name ? before->name : prefix_format(&before->prefix, address),
+		       strcmp(word, "port") ? "" : "to any ", word, words[1]);
 	else
 		refuse(l, "unexpected '%s' (write %s%s%s)", word, others[i].option,
 		       others[i].takes > 1 ? " " : "", others[i].takes > 1 ? words[1] : "");

@@ -3,6 +3,7 @@
 #include "ctl/control/entries/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,6 +34,14 @@ static char *index_path_of(const char *instance)
 static char *new_path(const char *path)
 {
 	return mem_printf("%s.new", path);
+}
+
+int store_stamp(const char *name, struct journal_stamp *ret)
+{
+	CLEANUP_FREE char *path = path_of(name);
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : journal_stamp_of(fd, ret);
 }
 
 void store_free(struct store *b)

@@ -95,6 +95,7 @@ struct store {
 	owners; // index + 1 in records.owners of each owner of the index; 0: not loaded
 	VEC(uint8_t) loaded;             // a bit for each reference of the index
 	VEC(uint32_t) loaded_refs;       // numbers of the loaded references
+	size_t due;                      // expired references that store_load_expired has found
 	VEC(uint64_t) who;               // lists and names of store_load_who, sorted
 	struct store_steps *steps;       // what store_next has put aside; NULL: nothing
 	struct store_snapshot *snapshot; // of store_read
@@ -104,6 +105,10 @@ struct store {
 // once. Owners are read from the journal later; others do not change them, since they append to the
 // journal or replace it. A million references take 32 MB.
 int store_read(const char *name, struct store **ret, struct err *err);
+
+// The state of the journal, without a lock: another one after each change. 0 or -errno; no journal:
+// -ENOENT.
+int store_stamp(const char *name, struct journal_stamp *ret);
 // For questions about few prefixes: loads nothing, and only store_load_covering may be called. Each
 // call holds the shared lock while it reads, and forgets what was loaded before.
 int store_peek(const char *name, struct store **ret, struct err *err);

@@ -411,7 +411,7 @@ int store_load_all(struct store *b, struct err *err)
 
 static int load_due(struct store_loading *l, uint32_t from, uint32_t n)
 {
-	const struct store *b = l->b;
+	struct store *b = l->b;
 	const struct journal_index *x = b->journal.index;
 	uint64_t now_s = b->clock.wall_ms / 1000;
 
@@ -422,6 +422,7 @@ static int load_due(struct store_loading *l, uint32_t from, uint32_t n)
 		let_go(x, r);
 		if (!x->refs[r].family || records_shifted(x->refs[r].until_s, b->clock_by) > now_s)
 			continue;
+		b->due++;
 		if ((code = load_prefix(l, &p)))
 			return code;
 	}

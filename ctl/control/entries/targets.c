@@ -182,6 +182,17 @@ int targets_resolve(struct targets *const *list, size_t n, const struct dns_opti
 	return 0;
 }
 
+// Does --wide leave anything of an answer of which nothing is left?
+static bool wide_helps(const struct guard *g, const struct dns_answer *answer)
+{
+	struct guard_sieve sieve = {.guard = g, .wide = true};
+
+	for (size_t a = 0; a < answer->n; a++)
+		if (!guard_sift(&sieve, &answer->addrs[a]))
+			return true;
+	return false;
+}
+
 int targets_skip(struct targets *t, const struct guard *g, bool wide,
 		 void (*skipped)(void *ctx, const char *name, const struct addr *a,
 				 const char *why),
@@ -200,17 +211,17 @@ int targets_skip(struct targets *t, const struct guard *g, bool wide,
 			else
 				answer->addrs[kept++] = answer->addrs[a];
 		}
-		answer->n = kept;
 		if (!kept) {
 			err_refused(err,
 				    "all addresses of '%s' are protected from blocking by name",
 				    t->names[n]);
-			if (!wide)
+			if (!wide && wide_helps(g, answer))
 				err_hint(
 					err,
 					"--wide allows private, link-local and multicast addresses");
 			return -EPERM;
 		}
+		answer->n = kept;
 	}
 	return 0;
 }

@@ -28,18 +28,23 @@ int entries_edit(const struct entries_edit *e, size_t *ret_changed, struct err *
 }
 
 int entries_expire(const char *instance, const char *command, uint32_t from, uint32_t n,
-		   struct err *err)
+		   size_t *ret_removed, struct err *err)
 {
 	CLEANUP_STORE struct store *b = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	int code = store_open(instance, command, &b, err);
+	size_t due;
 
 	if (code)
 		return code;
 	b->hurry = true;
 	if ((code = store_load_expired(b, from, n, err)))
 		return code;
-	return store_commit(b, false, &plan, err);
+	due = b->due;
+	if ((code = store_commit(b, false, &plan, err)))
+		return code;
+	*ret_removed = due;
+	return 0;
 }
 
 static int restore(struct store *b, size_t *ret_n, struct err *err)

@@ -23,9 +23,9 @@ struct entries_edit {
 int entries_edit(const struct entries_edit *e, size_t *ret_changed, struct err *err);
 
 // Removes expired references among n slots of the index (store_expiry), without a snapshot of the
-// journal, which may take a second. 0 or -errno with err set.
+// journal, which may take a second; *ret_removed counts them. 0 or -errno with err set.
 int entries_expire(const char *instance, const char *command, uint32_t from, uint32_t n,
-		   struct err *err);
+		   size_t *ret_removed, struct err *err);
 
 // Fills a fresh instance from the file of the removed one. The caller holds the lock. *ret_n
 // references; *ret_damaged: which part of the file is not used, text "": all is. 0 or -errno with

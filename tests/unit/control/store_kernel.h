@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/control/entries/store.h"
 #include "ctl/control/macs.h"
 #include "ctl/datapath/bpffs.h"

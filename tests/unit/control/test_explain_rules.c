@@ -192,6 +192,7 @@ static const struct {
 	{"drop dscp 0, cs1, ef", "dscp 0,8,46"},
 	{"drop established proto tcp", "established"},
 	{"drop not established ttl 3", "ttl 3, not established"},
+	{"drop unroutable ttl 3", "ttl 3, unroutable"},
 	{"drop probability 33.3%", "probability 33.3%"},
 	{"drop over 10/s per source", "over 10/s per source"},
 	{"drop under 5/min per destination", "under 5/min per destination"},

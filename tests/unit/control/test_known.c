@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/control/known.h"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/sum.h"
 #include "ctl/datapath/bpffs.h"
 

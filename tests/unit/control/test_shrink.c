@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/unchanged.h: changes of a file that an agent does not apply on its own.
+// Unit tests of ctl/control/shrink.h: changes of a file that an agent does not apply on its own.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/control/unchanged.h"
+#include "ctl/control/shrink.h"
 
 static void test_what_is_lost(void **state)
 {

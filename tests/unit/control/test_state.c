@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/sum.h"
 #include "ctl/control/state.h"
 #include "ctl/datapath/bpffs.h"
