@@ -242,14 +242,15 @@ static struct change *enqueue(struct changes *c, change_done *done, void *ctx)
 	return one;
 }
 
-int changes_start(struct changes *c, const struct api_words *words, change_done *done, void *ctx,
-		  struct change **ret, struct err *err)
+int changes_start(struct changes *c, const char *by, const struct api_words *words,
+		  change_done *done, void *ctx, struct change **ret, struct err *err)
 {
 	CLEANUP_TEXT struct text line = {0};
 	int code = c->process ? 0 : start_process(c, err);
 
 	if (code)
 		return code;
+	text_addf(&line, BATCH_AUTHOR "%s" BATCH_AUTHOR, by);
 	for (size_t w = 1; words->list.at[w]; w++)
 		add_quoted(&line, words->list.at[w]);
 	text_addc(&line, '\n');

@@ -27,7 +27,8 @@ bool changes_full(const struct changes *c);
 // `done` gets the output that the command itself would print with -j, and its exit status; -1
 // without output: the process was killed. 0 or -errno with err set.
 typedef void change_done(void *ctx, int status, const char *output, size_t len);
-int changes_start(struct changes *c, const struct api_words *words, change_done *done, void *ctx,
-		  struct change **ret, struct err *err);
+// by: the author, without control characters.
+int changes_start(struct changes *c, const char *by, const struct api_words *words,
+		  change_done *done, void *ctx, struct change **ret, struct err *err);
 // The change is made, but no call of `done`. NULL is allowed.
 void change_forget(struct change *one);

@@ -12,6 +12,7 @@
 #include "ctl/base/time.h"
 #include "ctl/control/active.h"
 #include "ctl/control/devices.h"
+#include "ctl/control/entries/store.h"
 #include "ctl/control/entries/sums.h"
 #include "ctl/control/pool.h"
 #include "ctl/datapath/commit.h"
@@ -26,6 +27,21 @@
 #define DROPPED_MAX  3     // walks in a row: commands can change entries all the time
 
 enum total { PASSED, SENT, DROPPED, TOTALS };
+
+// Which changes of entries have begun and ended. A change can move the counters of other entries.
+struct entries_phase {
+	uint64_t epoch, staging, settled;
+	uint32_t shards[2], moving;
+};
+
+// The last walk through the entries. Another one would see the same as long as no packet meets an
+// entry and no entry changes.
+struct entries_seen {
+	bool known; // and all entries are of packets: no reason counts the calls of `block --out`
+	struct entries_phase phase;
+	struct journal_stamp journal; // owners may change without a change of the kernel's entries
+	struct counter met;           // packets that entries have decided
+};
 
 struct reading_state {
 	char *name;
@@ -45,6 +61,7 @@ struct reading_state {
 	struct rates_entries entries;
 	uint64_t entries_due_ms;
 	unsigned entries_dropped; // walks in a row
+	struct entries_seen entries_seen;
 };
 
 static uint64_t now_ns(void)
@@ -288,12 +305,6 @@ static struct counter count_of(const struct overlay_entry *entry)
 	return (struct counter){.packets = entry->hits.packets, .bytes = entry->hits.bytes};
 }
 
-// Which changes of entries have begun and ended. A change can move the counters of other entries.
-struct entries_phase {
-	uint64_t epoch, staging, settled;
-	uint32_t shards[2], moving;
-};
-
 static struct entries_phase phase_of(const struct instance *i)
 {
 	const volatile struct knobs *knobs = i->knobs;
@@ -305,6 +316,14 @@ static struct entries_phase phase_of(const struct instance *i)
 				      knobs->moving};
 }
 
+// And nothing is being moved.
+static bool is_same_phase(const struct entries_phase *a, const struct entries_phase *b)
+{
+	return !a->moving && !b->moving && a->shards[0] == b->shards[0] &&
+	       a->shards[1] == b->shards[1] && a->epoch == b->epoch && a->staging == b->staging &&
+	       a->settled == b->settled;
+}
+
 struct entry_walk {
 	struct rates_reader *reading;
 	struct entries_phase began; // when it began
@@ -312,6 +331,7 @@ struct entry_walk {
 	VEC(struct busy_entry) busy;
 	struct best best;
 	size_t number; // entries so far
+	bool out;      // there are some for outgoing calls
 };
 
 static void walk_free(struct entry_walk *w)
@@ -329,6 +349,7 @@ static void see_entry(struct entry_walk *w, const struct entry *entry)
 
 	busy.moved = rates_entries_next(&w->reading->state->entries, &busy.kernel.prefix,
 					busy.kernel.kind, &now);
+	w->out |= busy.kernel.kind >= OVERLAY_PACKET_KINDS;
 	owner_sums_add(&w->origins, &w->lists, entry, ++w->number, &busy.moved);
 	if (!busy.moved.packets)
 		return;
@@ -343,12 +364,11 @@ static bool is_unsteady(struct entry_walk *w)
 	struct reading_state *s = w->reading->state;
 	const struct entries_phase now = phase_of(s->instance), *then = &w->began;
 
+	if (is_same_phase(&now, then))
+		return false;
 	if (now.moving || then->moving || now.shards[0] != then->shards[0] ||
 	    now.shards[1] != then->shards[1])
 		return true;
-	if (now.epoch == then->epoch && now.staging == then->staging &&
-	    now.settled == then->settled)
-		return false;
 	return ++s->entries_dropped <= DROPPED_MAX;
 }
 
@@ -416,29 +436,85 @@ static void list_entries(struct rates_list *to, struct entry_walk *w, uint64_t b
 	}
 }
 
-static int take_entries(struct rates_reader *r, struct err *err)
+// Packets that entries have decided, on all interfaces.
+static struct counter entries_met(const struct rates_reader *r)
+{
+	const struct rates_list *list = &r->lists[RATES_INTERFACES];
+	struct counter met = {0};
+
+	for (size_t n = 0; n < list->n; n++)
+		if (reason_group(n % WEIR_REASON_COUNT) == GROUP_OVERLAY) {
+			met.packets += list->at[n].now.packets;
+			met.bytes += list->at[n].now.bytes;
+		}
+	return met;
+}
+
+// No entry has counted anything since the last walk, and the owners are the same.
+static void list_standstill(struct rates_reader *r, uint64_t began_ns)
+{
+	list_entries(&r->lists[RATES_ENTRIES], &(struct entry_walk){0}, began_ns);
+	for (enum rates_part p = RATES_ORIGINS; p <= RATES_LISTS; p++) {
+		struct rates_list *list = &r->lists[p];
+
+		rates_at(list, began_ns);
+		vec_each (list, row)
+			row->moved = (struct counter){0};
+	}
+}
+
+static int read_entries(struct rates_reader *r, uint64_t began_ns, struct err *err)
 {
 	CLEANUP(walk_free) struct entry_walk w = {.reading = r, .best = {.max = READING_ENTRIES}};
-	uint64_t began_ns = now_ns(), took_ms;
+	struct reading_state *s = r->state;
+	struct entries_seen seen = {.met = entries_met(r)};
+	uint64_t took_ms;
 	int code;
 
-	if (began_ns / 1000000 < r->state->entries_due_ms)
-		return 0;
-	if (phase_of(r->state->instance).moving)
-		return 0;
+	seen.known = !store_stamp(s->name, &seen.journal);
+	s->entries_seen.known = false;
 	code = walk_entries(&w, err);
 	if (code && code != -EAGAIN)
 		return code;
 	if (code && !w.number)
 		return 0; // another command has the lock
 	took_ms = (now_ns() - began_ns) / 1000000 * ENTRIES_PART;
-	r->state->entries_due_ms =
-		began_ns / 1000000 + (took_ms > ENTRIES_MS ? took_ms : ENTRIES_MS);
+	s->entries_due_ms = began_ns / 1000000 + (took_ms > ENTRIES_MS ? took_ms : ENTRIES_MS);
 	if (code)
 		return 0; // a change may have moved counters
 	list_owners(&r->lists[RATES_ORIGINS], &w.origins, began_ns);
 	list_owners(&r->lists[RATES_LISTS], &w.lists, began_ns);
 	list_entries(&r->lists[RATES_ENTRIES], &w, began_ns);
+	seen.known &= !w.out;
+	seen.phase = w.began;
+	s->entries_seen = seen;
+	return 0;
+}
+
+static bool is_standstill(const struct rates_reader *r)
+{
+	const struct entries_seen *seen = &r->state->entries_seen;
+	const struct entries_phase phase = phase_of(r->state->instance);
+	const struct counter met = entries_met(r);
+	struct journal_stamp journal;
+
+	return seen->known && is_same_phase(&phase, &seen->phase) &&
+	       met.packets == seen->met.packets && met.bytes == seen->met.bytes &&
+	       !store_stamp(r->state->name, &journal) &&
+	       !memcmp(&journal, &seen->journal, sizeof(journal));
+}
+
+static int take_entries(struct rates_reader *r, struct err *err)
+{
+	struct reading_state *s = r->state;
+	uint64_t began_ns = now_ns();
+
+	if (began_ns / 1000000 < s->entries_due_ms || phase_of(s->instance).moving)
+		return 0;
+	if (!is_standstill(r))
+		return read_entries(r, began_ns, err);
+	s->entries_due_ms = began_ns / 1000000 + ENTRIES_MS;
+	list_standstill(r, began_ns);
 	return 0;
 }
 
@@ -468,6 +544,7 @@ static int open_instance(struct reading_state *s, struct err *err)
 	instance_free(TAKE_PTR(s->instance));
 	s->generation = 0;
 	s->names_ms = 0;
+	s->entries_seen.known = false;
 	if ((code = instance_open(s->name, &s->instance, err)))
 		return code;
 	if (find_inode(s, &at))
