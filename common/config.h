@@ -59,7 +59,7 @@ struct knobs {
 	__u64 iface_hash; /* where an ifindex is in iface_buckets */
 	__u64 watch;      /* drop events are wanted until then */
 	__u32 overlay;    /* OVERLAY_* bits */
-	__u32 snap;       /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
+	__u32 chosen;     /* the larger of the shares `sample` and `capture` */
 	__u64 seed;       /* seed of the random numbers in the datapath */
 	__u64 generic;    /* bit: number of an interface in generic mode */
 	/* number of shards of the overlay's hosts, IPv4 and IPv6: 0, or a power of two */
@@ -87,8 +87,22 @@ struct knobs {
 	/* Number for frames that arrive on another device: new or excess members of the bond, or
 	 * the only interface, moved into a namespace where it has another index. 0: none. */
 	__u64 iface_rest;
-	__u64 watch_out; /* events of refused calls are wanted until then */
+	__u64 watch_out;    /* events of refused calls are wanted until then */
+	__u64 sample_until; /* samples are wanted until then */
+	/* Both shares are of all packets, of 2^32; 0: none. */
+	__u32 sample;
+	__u32 capture;
+	/* The filter of captured packets: */
+	__u64 capture_until;   /* they are wanted until then */
+	__u64 capture_reasons; /* bit: enum weir_reason */
+	__u32 capture_iface;   /* number of the interface; 0: any */
+	__u32 capture_rule;    /* index of its counter; EVENT_NO_RULE: any */
+	__u32 capture_snap;    /* bytes of a frame that are copied */
+	__u32 snap;            /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
+	/* bit: number of an interface whose devices are in the map `routed`, all with the main
+	 * routing tables; on the others `unroutable` matches nothing */
+	__u64 routed;
 };
-_Static_assert(sizeof(struct knobs) == 128 + 24 * OVERLAY_KINDS + 24 * WEIR_IFACES +
+_Static_assert(sizeof(struct knobs) == 184 + 24 * OVERLAY_KINDS + 24 * WEIR_IFACES +
 					       16 * WEIR_IFACE_BUCKETS + 8 * WEIR_MEMBERS,
 	       "layout");

@@ -95,7 +95,10 @@
 	X(FOREIGN, "foreign-frame", "a packet for a service or a reject rule, in a frame to another station: neither balanced nor answered") \
 	X(LIMIT_PUSHED, "limit-pushed-out", "the table of a limit per source or destination was full: the address idle for longest was removed") \
 	X(REPLY_LIMIT, "answers-limited", "an answer to an echo request or of a reject rule that was not sent: 5,000 a second of its kind went to other receivers") \
-	X(GENERAL, "general-way", "the short program left the packet to the general program")
+	X(GENERAL, "general-way", "the short program left the packet to the general program") \
+	X(CAPTURED_LOST, "captured-lost", "a packet of a capture for which its ring had no room") \
+	X(SAMPLES_LOST, "samples-lost", "a sampled packet for which the ring of samples had no room") \
+	X(LOG_LOST, "log-lost", "a record of log that was overwritten before weir watch read it")
 /* clang-format on */
 
 enum weir_reason {

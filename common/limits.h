@@ -15,14 +15,22 @@
 #define WEIR_SNAP_MAX     256 /* bytes of a packet an event may carry */
 #define WEIR_SNAP_DEFAULT 128 /* enough for two tags, IPv6 with an extension header, and TCP */
 #define WEIR_EVENTS_BYTES (1 << 20) /* ring of events: 3,600 of full size */
-#define PROGS             2         /* programs: active and previous */
-#define WEIR_NAME_MAX     32        /* instance name, with the final NUL */
+#define WEIR_LOGS         1024      /* records of `log` that are kept; a power of two */
+/* bytes of a packet that a sample has: ports and flags, also after the headers of a tunnel */
+#define WEIR_SAMPLE_SNAP   128
+#define WEIR_SAMPLES_BYTES (1 << 20) /* ring of samples: 6,200, three seconds of 2,000 */
+/* ring of captured frames */
+#define WEIR_CAPTURED_BYTES (8 << 20)
+#define PROGS               2  /* programs: active and previous */
+#define WEIR_NAME_MAX       32 /* instance name, with the final NUL */
 #define WEIR_RULE_COUNTERS \
 	16384 /* two generations of 4096 rules, and as many that are being reused */
 #define WEIR_RATES     WEIR_RULE_COUNTERS /* limits per rule, and as many paces of records */
 #define WEIR_REDIRECTS 64                 /* devices that redirect rules name */
 /* MAC addresses of devices above interfaces: VLANs mostly share one, macvlans do not */
 #define WEIR_STATIONS 4096
+/* devices that routes can name, by interface */
+#define WEIR_ROUTED 8192
 /* answers of a kind a second to one receiver: more is a mirror for a flood in its name */
 #define WEIR_REPLIES_S   50
 #define WEIR_REPLY_BURST 50 /* so many at once */

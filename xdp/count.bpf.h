@@ -40,7 +40,7 @@ static __always_inline __u32 iface_number(const struct xdp_md *ctx)
 	return number_of(ctx->ingress_ifindex);
 }
 
-static __always_inline void counter_add(struct counter *counter, __u32 bytes)
+static __always_inline void counter_add(struct counter *counter, __u64 bytes)
 {
 	if (counter) {
 		counter->packets++;
@@ -48,17 +48,12 @@ static __always_inline void counter_add(struct counter *counter, __u32 bytes)
 	}
 }
 
-/* number: of the interface. */
-static __always_inline void count_at(__u32 number, __u32 reason, __u32 bytes)
+/* The counter of a reason on the interface of this number. */
+static __always_inline struct counter *counter_of(__u32 number, __u32 reason)
 {
 	__u32 index = number * WEIR_REASON_COUNT + reason;
 
-	counter_add(bpf_map_lookup_elem(&counters, &index), bytes);
-}
-
-static __always_inline void count(const struct xdp_md *ctx, __u32 reason, __u32 bytes)
-{
-	count_at(iface_number(ctx), reason, bytes);
+	return bpf_map_lookup_elem(&counters, &index);
 }
 
 static __always_inline void tally(enum weir_tally which)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The end of the pipeline: counts the reason, samples a drop, and returns the verdict. */
+/* The end of the pipeline: counts the reason, records a sample and a drop, and returns the
+ * verdict. */
 #pragma once
 
-#include "xdp/count.bpf.h"
 #include "xdp/event.bpf.h"
 #include "xdp/marker.bpf.h"
+#include "xdp/sample.bpf.h"
+#include "xdp/tables.bpf.h"
 #include "xdp/test.bpf.h"
 
 /* The verdict of reasons that do not simply pass or drop. */
@@ -30,6 +32,36 @@ static __always_inline int verdict(const struct packet *pkt, int reason)
 	}
 }
 
+/* Packets of reject rules are recorded before their answer overwrites them: act.bpf.h. */
+static __always_inline bool is_of_reject(int reason)
+{
+	return policy.rejects && (reason == REASON_PASS_REPLY || reason == REASON_DROP_REJECT);
+}
+
+/* As count(), for any reason. */
+static __always_inline void count_any(struct xdp_md *ctx, const struct packet *pkt, int reason)
+{
+	struct counter *counter = counter_of(iface_number(ctx), reason);
+	__u32 share;
+
+	if (!counter)
+		return;
+	counter_add(counter, pkt->length);
+	share = chosen_share();
+	if (unlikely(share) && !is_of_reject(reason))
+		take_chosen(ctx, counter, share, reason, pkt->decided_by - 1, pkt->length);
+}
+
+/* The counter of the rule that dropped the packet. A rule that passed it to a service is not the
+ * one. */
+static __always_inline __u32 dropped_by(const struct packet *pkt, int reason)
+{
+	bool by_rule = reason == REASON_DROP_RULE || reason == REASON_DROP_REJECT ||
+		       reason == REASON_DROP_REDIRECT;
+
+	return by_rule ? pkt->decided_by - 1 : EVENT_NO_RULE;
+}
+
 static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int reason)
 {
 	if (unlikely(!pkt->length))
@@ -38,9 +70,9 @@ static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int re
 		test_answer(reason);
 		return verdict(pkt, reason);
 	}
-	count(ctx, reason, pkt->length);
+	count_any(ctx, pkt, reason);
 	if (reason >= REASON_DROP_FIRST)
-		event(ctx, reason, pkt->dropped_by - 1); /* none: EVENT_NO_RULE */
+		event(ctx, reason, dropped_by(pkt, reason));
 	return verdict(pkt, reason);
 }
 
@@ -51,7 +83,8 @@ static __always_inline int finish_lost(struct xdp_md *ctx)
 		test_answer(REASON_DROP_PROGRAM);
 		return XDP_DROP;
 	}
-	count(ctx, REASON_DROP_PROGRAM, bpf_xdp_get_buff_len(ctx));
+	count(ctx, iface_number(ctx), REASON_DROP_PROGRAM, EVENT_NO_RULE,
+	      bpf_xdp_get_buff_len(ctx));
 	event(ctx, REASON_DROP_PROGRAM, EVENT_NO_RULE);
 	return XDP_DROP;
 }

@@ -6,11 +6,11 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "xdp/count.bpf.h"
+#include "xdp/sample.bpf.h"
 
 static __always_inline int pass(struct xdp_md *ctx, enum weir_reason reason)
 {
-	count(ctx, reason, bpf_xdp_get_buff_len(ctx));
+	count(ctx, iface_number(ctx), reason, EVENT_NO_RULE, bpf_xdp_get_buff_len(ctx));
 	return XDP_PASS;
 }
 

@@ -7,7 +7,17 @@
  * looks its rows up, `short-limit` charges limits and applies the default, `short-service` chooses
  * a backend, with the same tables and the same result as the stages of the general program. This
  * file has their order. Nothing is written or counted before the last point where a stage can leave
- * the packet to the general program, which then starts from the beginning. */
+ * the packet to the general program, which then starts from the beginning.
+ *
+ * Of common packets, the general program gets those
+ *
+ * - near a prefix of the overlay, or with a commit during their look-ups, and packets that an allow
+ *   entry passes in a policy with services;
+ * - to a port of checks via path;
+ * - whose first matching rule logs, adds to a set, rejects, redirects or has conditions
+ *   (MATRIX_ASK), unless its only condition is a limit (matrix_limit);
+ * - that may be essential, under `default drop`;
+ * - for services, if they need more than their slot and pin (short-service.bpf.h). */
 #pragma once
 
 #include "xdp/answer.bpf.h"
@@ -249,13 +259,15 @@ static __always_inline struct fate way(struct xdp_md *ctx, struct arrival p)
 	return way_past_link(ctx, ip, end, p);
 }
 
-static __always_inline void count_common(__u32 number, const struct fate f)
+/* Returns the reason, as count() does. */
+static __always_inline int count_common(struct xdp_md *ctx, __u32 number, const struct fate f)
 {
+	__u64 bytes = f.length; /* once, in one register */
 	__u32 index = f.counter;
 
 	if (index != EVENT_NO_RULE)
-		counter_add(bpf_map_lookup_elem(&rulecounters, &index), f.length);
-	count_at(number, f.reason, f.length);
+		counter_add(bpf_map_lookup_elem(&rulecounters, &index), bytes);
+	return count(ctx, number, f.reason, index, bytes);
 }
 
 /* The verdict of a packet that is counted here; GO_ON: nothing is counted or written, and the
@@ -272,7 +284,7 @@ static __always_inline int short_way(struct xdp_md *ctx, bool balances)
 	if (is_test())
 		test_answer(f.reason);
 	else
-		count_common(number, f);
+		f.reason = count_common(ctx, number, f);
 	if (f.reason < REASON_DROP_FIRST)
 		return f.verdict;
 	/* A rule that passed the packet to a service is not the one that dropped it. */

@@ -39,6 +39,15 @@ static const struct live_case cases[] = {
 	 1000000},
 };
 
+#define ONE_IN_1024 (1u << 22) // of 2^32
+
+static const struct row_goal sampled = {
+	.id = "drop-live-sampled",
+	.what = "the frames of drop-live, one in 1,024 of them sampled: rate relative to an empty program",
+	.share = true,
+	.reach = {{0.99, {"unsampled"}}},
+};
+
 // Device
 
 // Frames of the kernel itself would wake the receiver on another CPU, where it loses packets if its
@@ -247,14 +256,15 @@ static void measure_live(const struct bench *b, const struct row_goal *goal, con
 		free(p.ns[i]);
 }
 
-static void make_weir(const struct bench *b, const struct set *s, struct subject *ret)
+static void make_weir(const struct bench *b, const struct set *s, uint32_t sample,
+		      struct subject *ret)
 {
 	CLEANUP_FREE char *list = mem_printf("%s/live.txt", b->folder);
 	CLEANUP_FREE char *path = mem_printf("%s/live.weir", b->folder);
 
 	set_write(s, list);
 	policy_text("interface " RECEIVER "\nset s { file \"live.txt\" }\ndrop from @s\n", path);
-	subject_weir(&(struct weir_options){.policy = path}, ret);
+	subject_weir(&(struct weir_options){.policy = path, .sample = sample}, ret);
 	if (!ret->skipped)
 		subject_weir_iface(ret, if_nametoindex(RECEIVER));
 }
@@ -276,7 +286,7 @@ static void run_case(const struct bench *b, const void *of)
 	d = draw_new(&(struct draw_options){
 		.family = 4, .sources = sources, .ifindex = if_nametoindex(SENDER)});
 	subject_empty(&empty);
-	make_weir(b, &s, &weir);
+	make_weir(b, &s, 0, &weir);
 	subject_floor_filter(&s, &floor);
 	subject_hash(&s, &hash);
 	subject_xdp_filter("all", sets, 1, &all);
@@ -287,11 +297,38 @@ static void run_case(const struct bench *b, const void *of)
 	clean_up();
 }
 
+// Weir with samples beside Weir without.
+static void run_sampled(const struct bench *b, const void *of)
+{
+	CLEANUP_FREE struct addr *sources = mem_zalloc(BENCH_SOURCES, sizeof(*sources));
+	CLEANUP_SUBJECT struct subject empty, on, off;
+	struct subject *subjects[] = {&empty, &on, &off};
+	CLEANUP_SET struct set s = {0};
+	const struct set *sets[] = {&s};
+	struct draw *d;
+
+	clean_up();
+	make_pair();
+	set_hosts(4, 1000, 1004, &s);
+	set_draw(sets, 1, KIND_PRESENT, BENCH_SOURCES, 59, sources);
+	d = draw_new(&(struct draw_options){
+		.family = 4, .sources = sources, .ifindex = if_nametoindex(SENDER)});
+	subject_empty(&empty);
+	make_weir(b, &s, ONE_IN_1024, &on);
+	make_weir(b, &s, 0, &off);
+	off.name = "unsampled";
+	measure_live(b, of, d, subjects, ARRAY_SIZE(subjects));
+	draw_free(d);
+	clean_up();
+}
+
 static void run(const struct bench *b)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		if (bench_wants(b, cases[i].goal.id))
 			bench_try(b, cases[i].goal.id, run_case, &cases[i]);
+	if (bench_wants(b, sampled.id))
+		bench_try(b, sampled.id, run_sampled, &sampled);
 }
 
 const struct family live_family = {"drop-live", run};

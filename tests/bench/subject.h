@@ -45,6 +45,7 @@ struct weir_options {
 	bool armed;                // a trial is running, its deadline is a day away
 	bool root_only;            // a program that only returns XDP_DROP instead of the policy
 	bool changing;             // all slots of its services are changing
+	uint32_t sample;           // packets that are sampled, of 2^32
 };
 // Skipped with the message if Weir refuses it.
 void subject_weir(const struct weir_options *o, struct subject *ret);
@@ -52,6 +53,8 @@ void subject_weir(const struct weir_options *o, struct subject *ret);
 void subject_weir_iface(struct subject *s, uint32_t ifindex);
 // The program that the root program jumps to, of the first load; the caller closes it.
 int subject_weir_policy(const struct subject *s);
+// From now on so many of 2^32 packets are sampled, for a day; 0: none.
+void subject_weir_sample(const struct subject *s, uint32_t share);
 
 // One look-up in a kernel map with the set: BPF_MAP_TYPE_HASH of hosts, LPM_TRIE of prefixes.
 void subject_hash(const struct set *s, struct subject *ret);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/control/candidate.h"
@@ -13,6 +14,7 @@
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/instance_create.h"
 #include "ctl/datapath/overlay.h"
+#include "ctl/datapath/root_program.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/subject.h"
 
@@ -26,12 +28,14 @@ struct weir {
 	struct generation *first, *generations[SUBJECT_LOADS];
 	struct root_program *root;
 	struct subject empty;
+	struct ring_buffer *samples; // NULL: none are taken
 };
 
 static void release(void *own)
 {
 	struct weir *w = own;
 
+	ring_buffer__free(w->samples);
 	root_free(w->root);
 	generation_free(w->first);
 	for (size_t i = 0; i < SUBJECT_LOADS; i++)
@@ -49,10 +53,17 @@ static void put_program(const struct weir *w, int program)
 		bench_fail(errno, "cannot write the program array");
 }
 
+static int ignore(void *ctx, void *data, size_t size)
+{
+	return 0;
+}
+
 static void choose(void *own, size_t load)
 {
 	const struct weir *w = own;
 
+	if (w->samples)
+		ring_buffer__consume(w->samples);
 	if (w->generations[load])
 		put_program(w, generation_program(w->generations[load]));
 }
@@ -186,6 +197,18 @@ static void arm(const struct weir *w)
 	w->instance->knobs->deadline = clock_after_ms(&clock, ONE_DAY);
 }
 
+void subject_weir_sample(const struct subject *s, uint32_t share)
+{
+	const struct weir *w = s->own;
+	struct clock clock;
+	struct err err = {0};
+
+	if (instance_clock(w->instance, &clock, &err))
+		bench_die(&err);
+	w->instance->knobs->sample_until = clock_after_ms(&clock, ONE_DAY);
+	w->instance->knobs->sample = w->instance->knobs->chosen = share;
+}
+
 static int make_instance(struct weir *w, const struct weir_options *o, struct err *err)
 {
 	uint32_t room = o->blocked ? (uint32_t)o->blocked->n + 1 : 1024;
@@ -208,6 +231,15 @@ static void load_root(const struct weir *w, struct subject *ret)
 	for (size_t i = 0; i < SUBJECT_LOADS; i++)
 		ret->programs[i] = program;
 	subject_weir_iface(ret, 1);
+}
+
+// They are read whenever the subject is chosen, so that the ring does not fill.
+static void take_samples(const struct subject *s, struct weir *w, uint32_t share)
+{
+	w->samples = ring_buffer__new(w->instance->samples, ignore, NULL, NULL);
+	if (!w->samples)
+		bench_fail(errno, "cannot read samples");
+	subject_weir_sample(s, share);
 }
 
 static void refuse(const struct err *err, struct subject *ret)
@@ -237,6 +269,8 @@ void subject_weir(const struct weir_options *o, struct subject *ret)
 	}
 	if (o->armed)
 		arm(w);
+	if (o->sample)
+		take_samples(ret, w, o->sample);
 	if (o->root_only) {
 		subject_empty(&w->empty);
 		put_program(w, subject_load(&w->empty, 0));

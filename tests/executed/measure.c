@@ -18,6 +18,10 @@
 #define PACKETS  31
 #define LOOPBACK 1
 
+// The most that samples cost a packet that is not chosen.
+#define SAMPLED_MOST  18u
+#define SAMPLED_LINES 1u
+
 struct answered {
 	uint32_t verdict, bytes;
 	uint8_t frame[FRAME_MAX];
@@ -157,8 +161,8 @@ static char *count_packets(struct draw *d, enum answer answer, int program, stru
 }
 
 // Compares Weir's program with its budget; other programs are only shown.
-static void count(struct report *r, const char *id, struct draw *d, enum answer answer, int program,
-		  bool weir)
+static struct count count(struct report *r, const char *id, struct draw *d, enum answer answer,
+			  int program, bool weir)
 {
 	struct taken taken = {0};
 	CLEANUP_FREE char *why = count_packets(d, answer, program, &taken);
@@ -171,6 +175,37 @@ static void count(struct report *r, const char *id, struct draw *d, enum answer 
 	else
 		counts_show(r, id, &taken.count, m->helpers, m->n_helpers);
 	emulate_free(taken.machine);
+	return taken.count;
+}
+
+static bool is_dearer(const struct count *on, const struct count *off)
+{
+	return on->median > off->median + SAMPLED_MOST || on->lines > off->lines + SAMPLED_LINES;
+}
+
+// While samples are taken, but not of these packets. A pin that has become older in the meantime
+// costs more instructions: then packets without samples are counted again.
+static void count_sampled(struct report *r, const char *row, struct draw *d, enum answer answer,
+			  const struct subject *weir, struct count off)
+{
+	CLEANUP_FREE char *id = mem_printf("%s/sampled", row);
+	CLEANUP_FD int program = subject_weir_policy(weir);
+	struct count on;
+
+	subject_weir_sample(weir, 1);
+	on = count(r, id, d, answer, program, false);
+	subject_weir_sample(weir, 0);
+	if (is_dearer(&on, &off))
+		off = count(r, row, d, answer, program, false);
+	if (!is_dearer(&on, &off))
+		return;
+	counts_fail(
+		r, id,
+		mem_printf("%llu instructions and %llu cache lines more while samples are taken: "
+			   "at most %u and %u",
+			   (unsigned long long)(on.median - off.median),
+			   (unsigned long long)(on.lines - off.lines), SAMPLED_MOST,
+			   SAMPLED_LINES));
 }
 
 static void count_floor(struct report *r, const char *row, struct draw *d, enum answer answer,
@@ -185,6 +220,7 @@ void measure(const struct bench *b, const struct row_goal *goal, struct draw *d,
 	     struct subject *const *subjects, size_t n)
 {
 	CLEANUP_FD int program = -1;
+	struct count off;
 
 	if (!bench_wants(b, goal->id))
 		return;
@@ -193,7 +229,8 @@ void measure(const struct bench *b, const struct row_goal *goal, struct draw *d,
 		return;
 	}
 	program = subject_weir_policy(subjects[0]);
-	count(b->report, goal->id, d, answer, program, true);
+	off = count(b->report, goal->id, d, answer, program, true);
+	count_sampled(b->report, goal->id, d, answer, subjects[0], off);
 	for (size_t i = 1; i < n; i++)
 		if (subjects[i]->loads)
 			count_floor(b->report, goal->id, d, answer, subjects[i]);
