@@ -7,7 +7,7 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that is in a pinned map changes: a
  * tool of another version then refuses the instance instead of misreading it. */
-#define WEIR_LAYOUT 23
+#define WEIR_LAYOUT 27
 
 /* File names below /sys/fs/bpf/weir/INSTANCE/ that are read in any layout. */
 #define WEIR_META  "meta"
@@ -25,6 +25,19 @@ struct station_key {
 	__u32 number; /* of the interface */
 	__u32 pad;
 	__u64 mac; /* the six bytes in the order of the frame, the first in the lowest bits */
+};
+
+/* A device that routes can name and by which frames of an interface reach the stack: the interface,
+ * or one above it. */
+struct routed_key {
+	__u32 ifindex;
+	__u32 number; /* of the interface */
+};
+
+struct routed {
+	__u16 vid;      /* of these frames: of the outermost tag */
+	__u8 tags;      /* number of their tags */
+	__u8 any_frame; /* 1: whatever their tags: it is above a bridge, or tags are removed */
 };
 
 /* An address of this host, or the broadcast address of a subnet: no echo request from there is

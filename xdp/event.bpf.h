@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "event": samples of dropped packets for `weir watch`, and the records of `log`.
+/* Stage "event": samples of dropped packets for `weir watch`.
  *
  * At most one sample a jiffy and CPU is taken, so that a flood costs one comparison a packet. */
 #pragma once
@@ -46,16 +46,12 @@ static __always_inline struct event_pace *event_turn(__u64 now)
 	return pace;
 }
 
-/* Global, so that the rare path is verified once and stays out of the common one. rule: as in the
- * record; pace NULL: a record of `log`. 0, or -1 when the ring is full. */
-__noinline int event_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u32 snap,
-			   const struct event_pace *pace)
+/* rule: as in the record; pace NULL: a record of `log`. */
+static __always_inline void event_fill(struct xdp_md *ctx, struct event *event, __u32 reason,
+				       __u32 rule, __u32 snap, const struct event_pace *pace)
 {
 	__u32 length = bpf_xdp_get_buff_len(ctx), captured = snap;
-	struct event *event;
 
-	if (!length || !(event = bpf_ringbuf_reserve(&events, sizeof(*event), 0)))
-		return -1;
 	event->time_ns = bpf_ktime_get_ns();
 	event->ifindex = ctx->ingress_ifindex;
 	event->reason = reason;
@@ -67,21 +63,24 @@ __noinline int event_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u32 s
 		captured = length;
 	captured = BOUND_LENGTH(captured, WEIR_SNAP_MAX);
 	event->captured = bpf_xdp_load_bytes(ctx, 0, event->packet, captured) ? 0 : captured;
-	bpf_ringbuf_submit(event, 0);
-	return 0;
 }
 
-/* A sampled drop. */
+/* A sampled drop. Global, so that the rare path is verified once and stays out of the common one.
+ * Counts it as missed if the ring is full. */
 __noinline int event_send(struct xdp_md *ctx, __u32 reason, __u32 rule)
 {
 	struct event_pace *pace = event_turn(bpf_jiffies64());
+	struct event *event;
 
 	if (!pace)
 		return 0;
-	if (event_write(ctx, reason, rule, knobs.snap, pace))
+	if (!(event = bpf_ringbuf_reserve(&events, sizeof(*event), 0))) {
 		pace->missed++;
-	else
-		pace->missed = 0;
+		return 0;
+	}
+	event_fill(ctx, event, reason, rule, knobs.snap, pace);
+	pace->missed = 0;
+	bpf_ringbuf_submit(event, 0);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 // Watches the connections of an HTTP server from their bufferevents, which it makes for libevent.
 #include "ctl/agent/clients.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -9,17 +10,23 @@
 #include <event2/http.h>
 #include <event2/listener.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/api_answer.h"
+#include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
+#include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/net/loop.h"
 
+#define NAME_BYTES 64 // room for a name, which has 16
 #define ACCEPTS    32 // connections accepted at once; then the rest of the loop has its turn
 #define ACCEPTS_MS 5
 #define ERROR_S    1
@@ -393,6 +400,26 @@ bool client_left(struct evhttp_connection *connection)
 	struct pollfd fd = {.fd = bufferevent_getfd(evhttp_connection_get_bufferevent(connection))};
 
 	return poll(&fd, 1, 0) > 0 && fd.revents & (POLLHUP | POLLERR);
+}
+
+void client_author(struct evhttp_connection *connection, char *buf, size_t size)
+{
+	int fd = bufferevent_getfd(evhttp_connection_get_bufferevent(connection));
+	CLEANUP_FREE char *path = NULL, *name = NULL;
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+	size_t n;
+
+	snprintf(buf, size, "%s", PROCESS_AGENT_API);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || peer.pid <= 0)
+		return;
+	path = mem_printf("/proc/%d/comm", peer.pid);
+	if (file_read(path, NAME_BYTES, &name, &n, NULL))
+		return;
+	for (n = 0; name[n] && name[n] != '\n'; n++)
+		if (!isalnum((unsigned char)name[n]) && !strchr("._-+:/", name[n]))
+			name[n] = '?';
+	snprintf(buf, size, "agent (api, %.*s)", (int)n, name);
 }
 
 size_t client_unread(struct evhttp_connection *connection)

@@ -46,5 +46,8 @@ void clients_report(const struct clients *all, struct json *problems);
 void client_leave(struct evhttp_connection *connection);
 // Has it closed its end? False if it only sends no more.
 bool client_left(struct evhttp_connection *connection);
+// The author of its changes, "agent (api, curl)": the program of a client on the socket. Only root
+// can connect there.
+void client_author(struct evhttp_connection *connection, char *buf, size_t size);
 // Bytes that it has not read yet.
 size_t client_unread(struct evhttp_connection *connection);

@@ -186,14 +186,20 @@ static int look(void *part, struct err *err)
 
 // ---- requests -----------------------------------------------------------------------------------
 
-void history_live(struct agent *a, struct evhttp_request *request, bool reads_state)
+void history_live(struct agent *a, struct evhttp_request *request, enum live_from from,
+		  bool reads_state)
 {
 	struct history_part *p = a->history;
 
-	live_answer(p->live, request, reads_state);
+	live_answer(p->live, request, from, reads_state);
 	agent_task_in(&p->look, 0);
 	if (reads_state)
 		overview_want(p->overview);
+}
+
+bool history_is_kept(const struct agent *a)
+{
+	return a->history->history;
 }
 
 void history_query_free(struct history_query *q)

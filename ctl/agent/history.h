@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "ctl/agent/history_plan.h"
+#include "ctl/agent/live.h"
 #include "ctl/base/err.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
@@ -12,8 +13,11 @@
 struct agent;
 struct evhttp_request;
 
+// Not with --no-history.
+bool history_is_kept(const struct agent *a);
 // GET /v1/live. reads_state: with the documents of overview.h.
-void history_live(struct agent *a, struct evhttp_request *request, bool reads_state);
+void history_live(struct agent *a, struct evhttp_request *request, enum live_from from,
+		  bool reads_state);
 
 struct history_query {
 	enum history_span span;

@@ -13,6 +13,7 @@
 #include "ctl/agent/commands.h"
 #include "ctl/agent/hooks.h"
 #include "ctl/agent/process.h"
+#include "ctl/agent/record.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
@@ -164,17 +165,24 @@ static int look_at_trial(struct housekeeping *h, bool *ret_expired, struct err *
 	return 0;
 }
 
-static void tell_trial(const struct apply_result *result)
+static void tell_trial(struct agent *a, const struct apply_result *result)
 {
-	CLEANUP_TEXT struct text names = {0};
+	CLEANUP_TEXT struct text names = {0}, what = {0}, why = {0};
 
 	ifnames_text(&result->tried, &names);
-	if (result->tried.n)
-		log_notice("the trial of %s has expired: detached", text_get(&names));
-	else
-		log_notice("the trial has expired: %s%s is active again",
-			   result->revision[0] ? "revision " : "the empty policy",
-			   result->revision);
+	if (result->tried.n) {
+		text_addf(&what, "the trial of %s has expired", text_get(&names));
+		text_add(&why, "detached");
+	} else {
+		text_add(&what, "the trial has expired");
+		text_addf(&why, "%s%s is active again",
+			  result->revision[0] ? "revision " : "the empty policy", result->revision);
+	}
+	log_notice("%s: %s", text_get(&what), text_get(&why));
+	record_change(a, &(struct record_change){.part = "trials",
+						 .verb = "trial",
+						 .what = text_get(&what),
+						 .why = text_get(&why)});
 }
 
 static int do_trial(void *part, struct err *err)
@@ -192,7 +200,7 @@ static int do_trial(void *part, struct err *err)
 				      err)))
 		return code;
 	if (expired)
-		tell_trial(&result);
+		tell_trial(h->agent, &result);
 	return 0;
 }
 
@@ -240,6 +248,15 @@ static uint64_t tidy_in(const struct housekeeping *h, const struct lb_due *due)
 	return least(due->tidy_ms, due->walk_ms == LB_DUE_NEVER ? LB_DUE_NEVER : walk);
 }
 
+static void tell_ended(const struct agent *a, const char *override)
+{
+	CLEANUP_FREE char *what = mem_printf("%s has ended", override);
+
+	log_notice("%s", what);
+	record_change_here(
+		a, &(struct record_change){.part = "services", .verb = "expire", .what = what});
+}
+
 // Opening the pool for a change tidies it up. Output: a byte if it was opened.
 static int tidy_services(void *part, struct text *output, struct err *err)
 {
@@ -256,7 +273,7 @@ static int tidy_services(void *part, struct text *output, struct err *err)
 	}
 	text_addc(output, '1');
 	vec_each (&h->due.ended, text)
-		log_notice("%s has ended", *text);
+		tell_ended(h->agent, *text);
 	return h->due.ended.n ? overrides_forget_unnamed(h->agent->instance, pool.state, err) : 0;
 }
 
@@ -328,6 +345,7 @@ static int do_entries(void *part, struct err *err)
 	struct housekeeping *h = part;
 	struct store_expiry e;
 	uint64_t began = agent_now_ms(), took;
+	size_t removed;
 	int code;
 
 	if (!bpffs_exist(h->agent->instance))
@@ -339,8 +357,14 @@ static int do_entries(void *part, struct err *err)
 		return 0;
 	}
 	if ((code = entries_expire(h->agent->instance, h->agent->command, e.first, ENTRIES_SLOTS,
-				   err)))
+				   &removed, err)))
 		return code;
+	if (removed)
+		record_change(h->agent, &(struct record_change){.part = "entries",
+								.verb = "expire",
+								.what = "expired entries",
+								.entries = true,
+								.removed = removed});
 	took = agent_now_ms() - began;
 	agent_task_in(&h->entries,
 		      e.due > ENTRIES_SLOTS ? took * MORE_SHARE + MORE_LEAST_MS : ENTRIES_LEAST_MS);
@@ -348,6 +372,16 @@ static int do_entries(void *part, struct err *err)
 }
 
 // ---- quick rules --------------------------------------------------------------------------------
+
+static void tell_rules(const struct agent *a, size_t ended)
+{
+	CLEANUP_FREE char *what = mem_printf("%zu quick %s ended", ended,
+					     num_plural(ended, "rule has", "rules have"));
+
+	log_notice("%s", what);
+	record_change_here(
+		a, &(struct record_change){.part = "rules", .verb = "expire", .what = what});
+}
 
 static int end_rules(void *part, struct text *output, struct err *err)
 {
@@ -369,8 +403,7 @@ static int end_rules(void *part, struct text *output, struct err *err)
 	if (code)
 		return code;
 	if (result.ended)
-		log_notice("%zu quick %s ended", result.ended,
-			   num_plural(result.ended, "rule has", "rules have"));
+		tell_rules(h->agent, result.ended);
 	return 0;
 }
 

@@ -2,56 +2,29 @@
 // Clients of a stream share the text of a document.
 #include "ctl/agent/live.h"
 
-#include <event2/buffer.h>
 #include <event2/http.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ctl/agent/api_answer.h"
+#include "ctl/agent/client_text.h"
 #include "ctl/agent/clients.h"
 #include "ctl/base/mem.h"
 
-#define READERS_MAX 256
-#define UNREAD_MAX  (512u << 10) // bytes; with more a client misses the next document
-
-// Answers on their way share it.
-struct live_text {
-	unsigned owners;
-	size_t len;
-	char at[];
-};
+#define UNREAD_MAX (512u << 10) // bytes; with more a client misses the next document
 
 struct live_reader {
 	struct live_stream *of;
 	struct live_reader *next;
 	struct evhttp_request *request;
+	enum live_from from;
 	bool reads_state;
 };
 
 struct live_stream {
 	struct live_reader *readers;
-	size_t n[LIVE_KINDS];
-	struct live_text *last[LIVE_KINDS]; // NULL: none
+	size_t n[LIVE_KINDS], n_from[LIVE_FROMS];
+	struct client_text *last[LIVE_KINDS]; // NULL: none
 };
-
-static void release(const void *data, size_t len, void *text)
-{
-	struct live_text *t = text;
-
-	if (t && !--t->owners)
-		free(t);
-}
-
-static void send_text(struct live_text *t, struct evhttp_request *request)
-{
-	struct evbuffer *chunk = evbuffer_new();
-
-	if (!chunk || evbuffer_add_reference(chunk, t->at, t->len, release, t))
-		mem_exhausted();
-	t->owners++;
-	evhttp_send_reply_chunk(request, chunk);
-	evbuffer_free(chunk);
-}
 
 static void forget_reader(struct live_reader *r)
 {
@@ -61,6 +34,7 @@ static void forget_reader(struct live_reader *r)
 		at = &(*at)->next;
 	*at = r->next;
 	r->of->n[LIVE_RATES]--;
+	r->of->n_from[r->from]--;
 	r->of->n[LIVE_STATE] -= r->reads_state;
 	free(r);
 }
@@ -97,7 +71,7 @@ void live_free(struct live_stream *l)
 
 void live_forget(struct live_stream *l, enum live_kind kind)
 {
-	release(NULL, 0, TAKE_PTR(l->last[kind]));
+	client_text_release(TAKE_PTR(l->last[kind]));
 }
 
 static bool has_room(const struct live_reader *r)
@@ -107,45 +81,51 @@ static bool has_room(const struct live_reader *r)
 
 void live_publish(struct live_stream *l, enum live_kind kind, const char *line, size_t len)
 {
-	struct live_text *text = mem_zalloc(1, sizeof(*text) + len);
+	struct client_text *text = client_text_new(line, len);
 
-	*text = (struct live_text){.owners = 1, .len = len};
-	memcpy(text->at, line, len);
 	live_forget(l, kind);
 	l->last[kind] = text;
 	for (struct live_reader *r = l->readers, *next; r; r = next) {
 		next = r->next;
 		if ((kind == LIVE_RATES || r->reads_state) && has_room(r))
-			send_text(text, r->request);
+			client_text_send(text, r->request);
 	}
 }
 
-static void add_reader(struct live_stream *l, struct evhttp_request *request, bool reads_state)
+static void add_reader(struct live_stream *l, struct evhttp_request *request, enum live_from from,
+		       bool reads_state)
 {
 	struct live_reader *r = mem_new(struct live_reader);
 
-	*r = (struct live_reader){
-		.of = l, .next = l->readers, .request = request, .reads_state = reads_state};
+	*r = (struct live_reader){.of = l,
+				  .next = l->readers,
+				  .request = request,
+				  .from = from,
+				  .reads_state = reads_state};
 	l->readers = r;
 	l->n[LIVE_RATES]++;
+	l->n_from[from]++;
 	l->n[LIVE_STATE] += reads_state;
 	evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_client_left, r);
 }
 
-void live_answer(struct live_stream *l, struct evhttp_request *request, bool reads_state)
+void live_answer(struct live_stream *l, struct evhttp_request *request, enum live_from from,
+		 bool reads_state)
 {
-	if (l->n[LIVE_RATES] >= READERS_MAX) {
+	static const size_t most[] = {[LIVE_FROM_API] = 256, [LIVE_FROM_PAGE] = 64};
+
+	if (l->n_from[from] >= most[from]) {
 		api_refuse(request, HTTP_SERVUNAVAIL, "too many clients read /v1/live");
 		return;
 	}
-	add_reader(l, request, reads_state);
+	add_reader(l, request, from, reads_state);
 	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
 			  "application/x-ndjson");
 	evhttp_send_reply_start(request, HTTP_OK, NULL);
 	if (reads_state && l->last[LIVE_STATE])
-		send_text(l->last[LIVE_STATE], request);
+		client_text_send(l->last[LIVE_STATE], request);
 	if (l->last[LIVE_RATES])
-		send_text(l->last[LIVE_RATES], request);
+		client_text_send(l->last[LIVE_RATES], request);
 }
 
 size_t live_readers(const struct live_stream *l, enum live_kind kind)

@@ -13,6 +13,9 @@ struct live_stream;
 
 enum live_kind { LIVE_RATES, LIVE_STATE, LIVE_KINDS };
 
+// Pages have a smaller share of the readers, so they leave room for the API.
+enum live_from { LIVE_FROM_API, LIVE_FROM_PAGE, LIVE_FROMS };
+
 struct live_stream *live_new(void);
 // Ends all answers. NULL is allowed.
 void live_free(struct live_stream *l);
@@ -21,5 +24,6 @@ void live_publish(struct live_stream *l, enum live_kind kind, const char *line, 
 // There is no present document any more.
 void live_forget(struct live_stream *l, enum live_kind kind);
 // The answer begins with the present documents, and continues until the client leaves.
-void live_answer(struct live_stream *l, struct evhttp_request *request, bool reads_state);
+void live_answer(struct live_stream *l, struct evhttp_request *request, enum live_from from,
+		 bool reads_state);
 size_t live_readers(const struct live_stream *l, enum live_kind kind);

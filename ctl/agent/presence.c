@@ -135,7 +135,8 @@ int presence_forget(const char *instance, bool dry_run, bool *ret_any, struct er
 	presence_read(instance, &p);
 	*ret_any = p.ended || p.killed;
 	if (p.runs)
-		return err_refused(err, "the agent of instance '%s' runs", instance);
+		return err_refused(err, "the agent of instance '%s' runs: its files are in use",
+				   instance);
 	if (dry_run || !unlink(path) || errno == ENOENT)
 		return 0;
 	return err_system(err, errno, "cannot remove '%s'", path);

@@ -2,6 +2,7 @@
 """weir watch: dropped packets as they happen."""
 
 import json
+import re
 import signal
 import threading
 import time
@@ -10,7 +11,7 @@ import pytest
 from scapy.layers.inet import TCP
 
 from labnet import on_terminal, plain
-from policylab import Policies, packet, ping, tcp, udp
+from policylab import OTHER4, SOURCE4, SOURCE6, Policies, packet, ping, tcp, udp
 
 BLOCKED4, BLOCKED6 = "192.0.2.201", "2001:db8::201"  # no other traffic from there
 
@@ -43,6 +44,7 @@ def test_watch_says_what_was_dropped_where_and_why(on):
     udp4 = f"near0 drop block-from: udp {BLOCKED4} port 53 > 10.77.0.1 port 9, 50 bytes"
     udp6 = f"near0 drop block-from: vlan 5 udp {BLOCKED6} port 53 > fd77::1 port 9, 74 bytes"
     assert {line.split(" ", 1)[1] for line in events} == {udp4, udp6}
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}", line.split(" ", 1)[0]) for line in events)
 
 
 @pytest.mark.usefixtures("drops")
@@ -105,7 +107,7 @@ def test_a_drop_names_its_rule(pair, on, tmp_path):
     assert seen.keys() == {"first", "drop proto udp to port 9", "third"}  # the reject is answered
     assert (seen["first"]["type"], seen["first"]["code"], seen["first"]["logged"]) == (8, 0, False)
     assert (seen["third"]["verdict"], seen["third"]["logged"]) == ("pass", True)
-    process = on.start("watch", "-c", "1")
+    process = on.start("watch", "-c", "20")  # begins with the records of log that are kept
     time.sleep(0.3)
     while process.poll() is None:
         pair.send_from_far(frames[0])
@@ -138,10 +140,77 @@ def test_one_watcher_at_a_time_and_the_next_when_it_is_gone(on):
     first = on.start("watch")
     assert "drop" in first.stdout.readline()
     line = on.fails(3, "watch")
-    assert str(first.pid) in line
+    assert str(first.pid) in line and "weir watch logged" in line
     first.kill()
     first.wait()
     assert len(on("watch", "-c", "1").stdout.splitlines()) >= 1
+
+
+def documents(process):
+    return [json.loads(line) for line in process.communicate()[0].splitlines()][:-1]
+
+
+@pytest.fixture(name="logs")
+def logging_rules(on, tmp_path):
+    """Rules that log, and a function that sends frames so slowly that each is logged."""
+    Policies(on, tmp_path)('"seven" pass proto udp to port 7 log 1000/s\n"eight" drop proto udp to port 8 log 1000/s')
+
+    def send(*frames):
+        for frame in frames:
+            on.pair.send_from_far(frame)
+            time.sleep(0.03)
+
+    return send
+
+
+def test_three_watchers_see_the_same_records(on, logs):
+    watchers = [on.start("-j", "watch", "-c", 5), *(on.start("-j", "watch", "logged", "-c", 5) for _ in range(2))]
+    sport = 20000
+    while any(process.poll() is None for process in watchers):
+        logs(udp(7, sport=sport))
+        sport += 1
+    seen = [[event["from_port"] for event in documents(process)] for process in watchers]
+    assert len(seen[0]) == 5 and seen[0] == sorted(set(seen[0])) and seen == [seen[0]] * 3
+
+
+def test_records_wait_for_a_watcher(on, logs):
+    logs(*(udp(7, sport=20000 + n) for n in range(4)))
+    for _ in range(2):  # any number of readers
+        seen = documents(on.start("-j", "watch", "-c", 4))
+        assert [(event["from_port"], event["missed"], event["rule"]) for event in seen] == [
+            (20000 + n, 0, "seven") for n in range(4)]
+    later = on.start("-j", "watch", "--since", "0s", "-c", 1)
+    time.sleep(0.3)
+    while later.poll() is None:
+        logs(udp(7, sport=30000))
+    assert [event["from_port"] for event in documents(later)] == [30000]
+    assert [event["from_port"] for event in documents(on.start("-j", "watch", "--since", "1h", "-c", 1))] == [20000]
+
+
+@pytest.mark.parametrize("condition, expected", [
+    ("from 198.51.100.0/24", [1, 4]), ("not from 198.51.100.0/24", [2, 3]), ("from 2001:db8::/32", [3]),
+    ("to 0.0.0.0/0", [1, 2, 4]), ("not to fd77::1", [1, 2, 4]), ("rule eight", [4]), ("not rule eight", [1, 2, 3]),
+    ("reason rule-drop", [4]), ("not reason rule-drop from 203.0.113.9", [2]), ("interface near0", [1, 2, 3, 4]),
+    ("not interface near0", []), ("interface near", []), ("not not logged rule seven", [1, 2, 3]), ("not drops", [1, 2, 3, 4]),
+    ("drops", []),
+])
+def test_conditions(on, logs, condition, expected):
+    logs(udp(7, sport=1, src=SOURCE4), udp(7, sport=2, src=OTHER4), udp(7, sport=3, src=SOURCE6), udp(8, sport=4, src=SOURCE4))
+    process = on.start("-j", "watch", *condition.split())
+    seen = [json.loads(process.stdout.readline())["from_port"] for _ in expected]
+    time.sleep(0.5)  # for others, which it must not show
+    process.send_signal(signal.SIGINT)
+    assert seen + [event["from_port"] for event in documents(process)] == expected
+
+
+@pytest.mark.parametrize("words, message", [
+    ("fron 192.0.2.1", "did you mean 'from'?"), ("from", "missing value after 'from'"), ("from near0", "'near0'"),
+    ("reason blokc-from", "did you mean 'block-from'?"), ("reason x", "no reason has the name 'x'"),
+    ("not", "missing condition after 'not'"), ("drops logged", "exclude both"), ("not drops not logged", "exclude both"),
+    ("--since 5", "--since '5'"), ("--since x", "'x' is not a time"), ("--out logged", "--out"), ("--out --since 5m", "--out"),
+])
+def test_conditions_that_are_none(on, words, message):
+    assert message in on.fails(1, "watch", *words.split())
 
 
 @pytest.mark.parametrize("count", ["0", "x", "-1", "1.5", ""])
