@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/pcap.h: files of both byte orders, and every kind of invalid file.
+// Unit tests of ctl/net/capture_file.h: files of both byte orders, and every kind of invalid file.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/control/pcap.h"
+#include "ctl/net/capture_file.h"
 
 #define MICRO "\xa1\xb2\xc3\xd4"
 #define LITTLE             \
@@ -37,10 +37,10 @@ static struct made make(const char *bytes, size_t length)
 	return m;
 }
 
-static int open_bytes(const char *bytes, size_t length, struct pcap *p, struct err *err)
+static int open_bytes(const char *bytes, size_t length, struct capture_file *p, struct err *err)
 {
 	struct made m = make(bytes, length);
-	int code = pcap_open(m.path, p, err);
+	int code = capture_file_open(m.path, p, err);
 
 	unlink(m.path);
 	return code;
@@ -48,24 +48,24 @@ static int open_bytes(const char *bytes, size_t length, struct pcap *p, struct e
 
 static void assert_packets(const char *bytes, size_t length)
 {
-	struct pcap_packet packet;
+	struct captured_packet packet;
 	struct err err = {0};
-	struct pcap p;
+	struct capture_file p;
 
 	assert_int_equal(open_bytes(bytes, length, &p, &err), 0);
-	assert_int_equal(pcap_next(&p, &packet, &err), 1);
+	assert_int_equal(capture_file_next(&p, &packet, &err), 1);
 	assert_int_equal(packet.number, 1);
 	assert_int_equal(packet.captured, 3);
 	assert_int_equal(packet.length, 3);
 	assert_memory_equal(packet.bytes, "abc", 3);
-	assert_int_equal(pcap_next(&p, &packet, &err), 1);
+	assert_int_equal(capture_file_next(&p, &packet, &err), 1);
 	assert_int_equal(packet.number, 2);
 	assert_int_equal(packet.captured, 1);
 	assert_int_equal(packet.length, 258);
 	assert_memory_equal(packet.bytes, "x", 1);
-	assert_int_equal(pcap_next(&p, &packet, &err), 0);
-	assert_int_equal(pcap_next(&p, &packet, &err), 0);
-	pcap_free(&p);
+	assert_int_equal(capture_file_next(&p, &packet, &err), 0);
+	assert_int_equal(capture_file_next(&p, &packet, &err), 0);
+	capture_file_close(&p);
 }
 
 static void test_both_orders(void **state)
@@ -95,13 +95,13 @@ static void test_frame_checksums(void **state)
 
 static void test_no_packets(void **state)
 {
-	struct pcap_packet packet;
+	struct captured_packet packet;
 	struct err err = {0};
-	struct pcap p;
+	struct capture_file p;
 
 	assert_int_equal(open_bytes(FILE_OF(LITTLE), &p, &err), 0);
-	assert_int_equal(pcap_next(&p, &packet, &err), 0);
-	pcap_free(&p);
+	assert_int_equal(capture_file_next(&p, &packet, &err), 0);
+	capture_file_close(&p);
 }
 
 static const struct {
@@ -110,18 +110,19 @@ static const struct {
 	const char *text, *hint;
 } refused[] = {
 	{FILE_OF("\x0a\x0d\x0d\x0a\x1c\0\0\0\x4d\x3c\x2b\x1a\1\0\0\0\xff\xff\xff\xff"),
-	 "is a pcapng file", "editcap -F pcap"},
+	 "is not a pcap or pcapng file: truncated", "editcap"},
 	{FILE_OF("\x1f\x8b\x08\0\0\0\0\0"), "is compressed", "gunzip"},
-	{FILE_OF(""), "is not a pcap file", "editcap"},
-	{FILE_OF("\xd4\xc3\xb2\xa1\2\0"), "is not a pcap file", "editcap"},
-	{FILE_OF("interface eth0, eth1\ndefault drop\n"), "is not a pcap file", "editcap"},
+	{FILE_OF(""), "is not a pcap or pcapng file: it is empty", "editcap"},
+	{FILE_OF("\xd4\xc3\xb2\xa1\2\0"), "is not a pcap or pcapng file", "editcap"},
+	{FILE_OF("interface eth0, eth1\ndefault drop\n"), "is not a pcap or pcapng file",
+	 "editcap"},
 	{FILE_OF("\xd4\xc3\xb2\xa1\2\0\4\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x71\0\0\0"),
 	 "of link type 113, not Ethernet", "capture on one Ethernet"},
 };
 
 static void test_refused_files(void **state)
 {
-	struct pcap p;
+	struct capture_file p;
 
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		struct err err = {0};
@@ -139,33 +140,34 @@ static const struct {
 	size_t length;
 	const char *text;
 } damaged[] = {
-	{FILE_OF(LITTLE TIME "\3\0\0\0\3\0\0"), "inside the header of packet 1"},
-	{FILE_OF(LITTLE TIME "\4\0\0\0\4\0\0\0abc"), "ends inside packet 1"},
-	{FILE_OF(LITTLE TIME "\xff\xff\xff\xff\4\0\0\0abc"), "the file is damaged"},
+	{FILE_OF(LITTLE TIME "\3\0\0\0\3\0\0"), "damaged after packet 0: truncated"},
+	{FILE_OF(LITTLE TIME "\4\0\0\0\4\0\0\0abc"), "damaged after packet 0: truncated"},
+	{FILE_OF(LITTLE TIME "\xff\xff\xff\xff\4\0\0\0abc"),
+	 "damaged after packet 0: invalid packet capture length"},
 };
 
 static void test_damaged_files(void **state)
 {
-	struct pcap_packet packet = {.number = 4711};
-	struct pcap p;
+	struct captured_packet packet = {.number = 4711};
+	struct capture_file p;
 
 	for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
 		struct err err = {0};
 
 		assert_int_equal(open_bytes(damaged[i].bytes, damaged[i].length, &p, &err), 0);
-		assert_int_equal(pcap_next(&p, &packet, &err), -EINVAL);
+		assert_int_equal(capture_file_next(&p, &packet, &err), -EINVAL);
 		assert_non_null(strstr(err.text, damaged[i].text));
 		assert_int_equal(packet.number, 4711);
-		pcap_free(&p);
+		capture_file_close(&p);
 	}
 }
 
 static void test_absent_file(void **state)
 {
 	struct err err = {0};
-	struct pcap p;
+	struct capture_file p;
 
-	assert_int_equal(pcap_open("/nowhere/x.pcap", &p, &err), -ENOENT);
+	assert_int_equal(capture_file_open("/nowhere/x.pcap", &p, &err), -ENOENT);
 	assert_int_equal(err.kind, ERR_INPUT);
 }
 
