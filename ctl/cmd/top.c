@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir top: packets and bytes per second, as documents or as a table.
+// weir top: packets and bytes per second, as documents, as a table or as views on a terminal.
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ctl/base/best.h"
 #include "ctl/base/log.h"
@@ -10,7 +11,11 @@
 #include "ctl/base/text.h"
 #include "ctl/base/time.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/screen.h"
 #include "ctl/cmd/stop.h"
+#include "ctl/cmd/top_by.h"
+#include "ctl/cmd/top_table.h"
+#include "ctl/cmd/top_view.h"
 #include "ctl/control/reading.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
@@ -49,14 +54,6 @@ static const char *const columns[RATES_PARTS][RATES_LABELS] = {
 	[RATES_ENTRIES] = {"ADDRESS", "KIND"},
 };
 
-static void show_rate(struct out *o, const char *key, const char *column, double rate)
-{
-	num_text text;
-
-	out_set_real(o, key, rate);
-	out_cell_as(o, NULL, column, num_format_short(rate, text), 0);
-}
-
 static void show_row(struct out *o, enum rates_part part, const struct rates_row *row,
 		     uint64_t span_ns)
 {
@@ -71,8 +68,8 @@ static void show_row(struct out *o, enum rates_part part, const struct rates_row
 	}
 	out_set_u64(o, "packets", row->now.packets);
 	out_set_u64(o, "bytes", row->now.bytes);
-	show_rate(o, "packets_per_s", "PACKETS/S", rates_of(row->moved.packets, span_ns));
-	show_rate(o, "bytes_per_s", "BYTES/S", rates_of(row->moved.bytes, span_ns));
+	top_show_rate(o, "packets_per_s", "PACKETS/S", rates_of(row->moved.packets, span_ns));
+	top_show_rate(o, "bytes_per_s", "BYTES/S", rates_of(row->moved.bytes, span_ns));
 }
 
 static bool is_shown(const struct top *t, enum rates_part part, const struct rates_row *row)
@@ -180,15 +177,6 @@ static uint64_t next_ns(uint64_t first_ns, uint64_t every_ms, uint64_t now_ns)
 	return first_ns + ((now_ns - first_ns) / every_ns + 1) * every_ns;
 }
 
-static void sleep_until(uint64_t ns)
-{
-	const struct timespec at = {.tv_sec = (time_t)(ns / 1000000000),
-				    .tv_nsec = (long)(ns % 1000000000)};
-
-	while (!stop_asked && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-		;
-}
-
 // Reads all. A reading that fails is tried again for a while.
 static int take_patiently(struct top *t, struct err *err)
 {
@@ -202,7 +190,7 @@ static int take_patiently(struct top *t, struct err *err)
 			*err = why;
 			return code;
 		}
-		sleep_until(now_ns + AGAIN_MS * 1000000ull);
+		stop_sleep_until(now_ns + AGAIN_MS * 1000000ull);
 		why = (struct err){0};
 	}
 	return 0;
@@ -229,7 +217,7 @@ static int loop(struct top *t, struct err *err)
 	if (code)
 		return code;
 	while (t->left && !out_failed(t->ctx->out)) {
-		sleep_until(next_ns(first_ns, t->every_ms, time_ns(CLOCK_MONOTONIC)));
+		stop_sleep_until(next_ns(first_ns, t->every_ms, time_ns(CLOCK_MONOTONIC)));
 		if (stop_asked)
 			return 0;
 		if ((code = take(t, err)))
@@ -248,26 +236,58 @@ static int loop(struct top *t, struct err *err)
 
 static int read_options(struct top *t, const struct args *args, struct err *err)
 {
-	const char *count = args_value(args, "count"), *every = args_value(args, "every");
-	const char *most = args_value(args, "top");
-	uint64_t n;
+	const char *every = args_value(args, "every");
+	int code;
 
 	t->all = args_has(args, "all");
-	t->most = BEST_ALL;
-	if (most && num_parse_u64(most, strlen(most), 1, SIZE_MAX - 1, &n))
-		return err_input(err, "--top '%s' is not a number of rows", most);
-	if (most)
-		t->most = (size_t)n;
-	t->left = t->ctx->json ? UINT64_MAX : 1;
+	t->left = t->ctx->json || args_has(args, "batch") ? UINT64_MAX : 1;
 	t->every_ms = EVERY_MS;
-	if (count && num_parse_count(count, strlen(count), 1, UINT32_MAX, &t->left))
-		return err_input(err, "--count '%s' is not a count of 1 or more", count);
+	if ((code = top_read_counts(args, &t->most, &t->left, err)))
+		return code;
 	if (every &&
 	    num_parse_time_ms(every, strlen(every), EVERY_LEAST_MS, EVERY_MOST_MS, &t->every_ms)) {
 		err_input(err, "--every '%s' is not a time from 100ms to 1m", every);
 		return err_hint(err, "for example --every 500ms");
 	}
 	return 0;
+}
+
+// ---- views --------------------------------------------------------------------------------------
+
+// Whether the views are shown. Options of documents and tables ask for these.
+static bool wants_views(const struct context *ctx, const struct args *args)
+{
+	static const char *const others[] = {"count", "top", "batch", "wide"};
+
+	for (size_t n = 0; n < ARRAY_SIZE(others); n++)
+		if (args_has(args, others[n]))
+			return false;
+	return !ctx->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+static int show_views(struct top *t, struct screen *screen, struct err *err)
+{
+	const struct top_view_options options = {
+		.instance = t->ctx->instance, .every_ms = t->every_ms, .all = t->all};
+
+	return top_view_run(&options, &t->reading, screen, err);
+}
+
+// Shows the views, or, where the terminal or ncurses does not allow it, one table.
+static int run_views(struct top *t, struct err *err)
+{
+	CLEANUP_SCREEN struct screen *screen = NULL;
+	struct err why = {0};
+	int code = reading_take(&t->reading, err); // an instance that is missing is a message
+
+	if (code)
+		return code;
+	top_view_block_signals();
+	if (!screen_open(t->ctx->color, &screen, &why))
+		return show_views(t, screen, err);
+	top_view_unblock_signals();
+	log_warning("%s: printing a table", why.text);
+	return loop(t, err);
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
@@ -277,6 +297,10 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 
 	if (code)
 		return code;
+	if (args_has(args, "by"))
+		return top_by_run(ctx, args, err);
+	if (args_has(args, "for"))
+		return err_input(err, "--for requires --by");
 	if ((code = read_options(&t, args, err)))
 		return code;
 	if ((code = bpffs_ready(err)))
@@ -285,7 +309,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if ((code = reading_open(ctx->instance, &t.reading, err)))
 		return code;
 	stop_catch();
-	if ((code = loop(&t, err)))
+	code = wants_views(ctx, args) ? run_views(&t, err) : loop(&t, err);
+	if (code)
 		return code;
 	if (ctx->json) // the last document of the stream
 		out_set_bool(ctx->out, "end", true);
@@ -297,6 +322,13 @@ static const struct args_option options[] = {
 	{.name = "every", .arg = "TIME", .help = "measure for TIME, 100ms to 1m (default 1s)"},
 	{.name = "top", .arg = "N", .help = "at most the N busiest rows of each part"},
 	{.name = "all", .help = "also show what has counted nothing in this time"},
+	{.name = "batch", .help = "print a table each second, without end"},
+	{.name = "by",
+	 .arg = "KEY,...",
+	 .help = "who sends: source, destination, port, length, ttl, flags"},
+	{.name = "for",
+	 .arg = "TIME",
+	 .help = "with --by: sample for TIME (default 3s; -j: until ^C)"},
 	OPTION_WIDE_TABLES,
 	{0},
 };
@@ -305,11 +337,15 @@ const struct command cmd_top = {
 	.name = "top",
 	.usage = "[OPTIONS]",
 	.summary = "show packets and bytes per second",
-	.text = "Measures for a second and prints a table; with -j one document a second, until ^C. Entries\n"
-		"and their owners are read every 10 seconds, so a shorter command does not show them.\n"
+	.text = "On a terminal it shows views of the last 1, 10 and 60 seconds until q; h lists the keys.\n"
+		"Elsewhere, and with -c, --top or --wide, it measures for a second and prints a table; with\n"
+		"-j one document a second, until ^C. Entries and their owners are read every 10 seconds, so\n"
+		"a shorter command does not show them.\n"
 		"\n"
 		"  weir top\n"
-		"  weir -j top --every 200ms -c 50",
+		"  weir top --batch --top 5\n"
+		"  weir -j top --every 200ms -c 50\n"
+		"  weir top --by source,port --for 10s",
 	.options = options,
 	.run = run,
 };

@@ -208,6 +208,22 @@ def test_entries_and_owners_have_rates(pair, on):
         [("one", last["entries"][0]["packets_per_s"])]
 
 
+def test_rates_of_entries_after_a_standstill(pair, on):
+    """While no packet meets an entry, the entries are not walked through; later packets belong to the time since."""
+    on("block", SOURCE, "--origin", "one")
+    process = on.start("-j", "top", "-c", "43")
+    time.sleep(32)
+    on("block", SOURCE, "--origin", "two")  # the same entry of the kernel
+    with generator(pair, pair.udp(SOURCE), 100):
+        documents = documents_of(process, 60)
+    spans = [(one["entries_span_us"], [(row["origin"], row["packets_per_s"]) for row in one["origins"]]) for one in documents[:-1]]
+    assert all(9.5e6 < span < 12e6 for span, _ in spans[12:]), spans
+    assert not any(owners for _, owners in spans[:30]), spans
+    first = next(owners for _, owners in spans if owners)
+    assert [origin for origin, _ in first] == ["one", "two"], spans
+    assert all(50 < rate < 110 for _, rate in first), spans  # over 40 s it would be 25
+
+
 def test_text_is_a_table(pair, on):
     on("block", SOURCE)
     with generator(pair, pair.udp(SOURCE), 200):

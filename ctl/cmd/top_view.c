@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Waits for the next reading, a key or a signal, then draws.
+#include "ctl/cmd/top_view.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/time.h"
+#include "ctl/cmd/stop.h"
+#include "ctl/cmd/top_draw.h"
+
+#define MS_NS 1000000ull
+
+// The signals are read between two screens, so that none interrupts ncurses.
+static const int signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+			      SIGPIPE, SIGTSTP, SIGCONT, SIGWINCH};
+
+struct top_run {
+	const struct top_view_options *options;
+	struct rates_reader *reading;
+	struct screen *screen;
+	struct top_model model;
+	struct top_ui ui;
+	int signals;
+	uint64_t first_ns, due_ns; // monotonic
+	char time[16];             // of the last reading
+	struct err trouble;        // of the last reading
+};
+
+static void top_run_free(struct top_run *v)
+{
+	top_model_free(&v->model);
+	v->signals = fd_close(v->signals);
+}
+
+static sigset_t signal_set(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t n = 0; n < ARRAY_SIZE(signals); n++)
+		sigaddset(&set, signals[n]);
+	return set;
+}
+
+void top_view_block_signals(void)
+{
+	const sigset_t set = signal_set();
+
+	// ncurses replaces only the default action.
+	stop_catch_lost();
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+void top_view_unblock_signals(void)
+{
+	const sigset_t set = signal_set();
+
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+// ---- readings -----------------------------------------------------------------------------------
+
+static void note_time(struct top_run *v)
+{
+	uint64_t now_ns = time_ns(CLOCK_MONOTONIC),
+		 then_ns = v->reading->lists[RATES_INTERFACES].now_ns;
+	time_t wall_s = (time_t)((time_ns(CLOCK_REALTIME) - (now_ns - then_ns)) / 1000000000);
+	struct tm tm;
+
+	strftime(v->time, sizeof(v->time), "%H:%M:%S", localtime_r(&wall_s, &tm));
+}
+
+static void take(struct top_run *v)
+{
+	v->trouble = (struct err){0};
+	if (reading_take(v->reading, &v->trouble))
+		return;
+	v->trouble = (struct err){0};
+	top_model_add(&v->model, v->reading->lists);
+	note_time(v);
+}
+
+// The next of the times that are a multiple of the interval after the first one.
+static void plan(struct top_run *v)
+{
+	uint64_t now_ns = time_ns(CLOCK_MONOTONIC), every_ns = v->options->every_ms * MS_NS;
+
+	v->due_ns = v->first_ns + ((now_ns - v->first_ns) / every_ns + 1) * every_ns;
+}
+
+static void take_if_due(struct top_run *v)
+{
+	if (time_ns(CLOCK_MONOTONIC) < v->due_ns)
+		return;
+	if (!v->ui.paused)
+		take(v);
+	plan(v);
+}
+
+// ---- draw ---------------------------------------------------------------------------------------
+
+static void draw(struct top_run *v)
+{
+	const struct err *unknown = &v->reading->rules_unknown;
+	char trouble[sizeof(v->trouble.text) + 64] = "";
+	const struct top_about_now about = {
+		.instance = v->options->instance, .time = v->time, .trouble = trouble};
+	const struct screen_area area = screen_begin(v->screen);
+
+	if (v->trouble.kind)
+		snprintf(trouble, sizeof(trouble), "no data since %s: %s", v->time,
+			 v->trouble.text);
+	else if (unknown->kind)
+		snprintf(trouble, sizeof(trouble), "%s", unknown->text);
+	top_draw(&area, &v->model, &v->ui, &about);
+	screen_show(v->screen);
+}
+
+// ---- input --------------------------------------------------------------------------------------
+
+static void read_keys(struct top_run *v)
+{
+	int key;
+
+	while (!v->ui.ended && (key = screen_key(v->screen)) != SCREEN_NO_KEY)
+		top_ui_key(&v->ui, key);
+}
+
+static void on_signal(struct top_run *v, uint32_t number)
+{
+	if (number == SIGTSTP)
+		screen_stop(v->screen);
+	if (number == SIGTSTP || number == SIGCONT)
+		screen_renew(v->screen);
+	else if (number != SIGWINCH)
+		v->ui.ended = true;
+}
+
+static void read_signals(struct top_run *v)
+{
+	struct signalfd_siginfo got;
+
+	while (read(v->signals, &got, sizeof(got)) == (ssize_t)sizeof(got))
+		on_signal(v, got.ssi_signo);
+}
+
+static int wait_ms(const struct top_run *v)
+{
+	uint64_t now_ns = time_ns(CLOCK_MONOTONIC);
+
+	if (v->ui.paused)
+		return -1;
+	return now_ns < v->due_ns ? (int)((v->due_ns - now_ns + MS_NS - 1) / MS_NS) : 0;
+}
+
+static bool is_closed(const struct pollfd *terminal)
+{
+	return terminal->revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
+static int wait_for_input(struct top_run *v, struct err *err)
+{
+	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+			       {.fd = v->signals, .events = POLLIN}};
+
+	if (poll(fds, ARRAY_SIZE(fds), wait_ms(v)) < 0 && errno != EINTR)
+		return err_system(err, errno, "cannot wait for a key");
+	if (fds[1].revents)
+		read_signals(v);
+	if (fds[0].revents & POLLIN)
+		read_keys(v);
+	if (is_closed(&fds[0]))
+		v->ui.ended = true;
+	return 0;
+}
+
+int top_view_run(const struct top_view_options *options, struct rates_reader *reading,
+		 struct screen *screen, struct err *err)
+{
+	CLEANUP(top_run_free)
+	struct top_run v = {
+		.options = options, .reading = reading, .screen = screen, .signals = -1};
+	const sigset_t set = signal_set();
+	int code;
+
+	v.model.all = options->all;
+	v.ui = top_ui_new();
+	v.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (v.signals < 0)
+		return err_system(err, errno, "cannot receive signals");
+	v.first_ns = time_ns(CLOCK_MONOTONIC);
+	note_time(&v);
+	plan(&v);
+	while (!v.ui.ended) {
+		draw(&v);
+		if ((code = wait_for_input(&v, err)))
+			return code;
+		take_if_due(&v);
+	}
+	return 0;
+}
