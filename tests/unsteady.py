@@ -2,7 +2,7 @@
 """Tests that fail beside others and pass when nothing else runs: what tests/run repeats, and what it reports of them.
 
 As a plugin of pytest (`-p unsteady`) this module records each failure in the file that FAILURES names. A machine that
-others use refuses a good tree otherwise: most tests of the lab wait for times.
+others use refuses a good tree otherwise: most tests of the lab wait for times, and units measure them.
 """
 import json
 import os
@@ -57,6 +57,12 @@ def recorded(path):
     return [Failure(*json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def of_program(program, output):
+    """The failures in what a program with tests of cmocka has printed; each has the whole text."""
+    tests = dict.fromkeys(re.findall(r"^\[  FAILED  \] ([^\W\d]\w*)$", output, re.M))
+    return [Failure(f"{program}: {test}", "call", output) for test in tests]
+
+
 def names(failures):
     """Each test once, in the order of their failures."""
     return list(dict.fromkeys(failure.name for failure in failures))
@@ -78,6 +84,7 @@ def text_of(failures, name):
 
 def keep(folder, failures, name):
     """Writes the first failure of a test that passed later; returns the name of the file."""
+    folder.mkdir(parents=True, exist_ok=True)
     file = re.sub(r"[^\w.-]+", "-", name.rpartition("/test_")[2] or name)[:200] + ".log"
     (folder / file).write_text(text_of(failures, name) + "\n", encoding="utf-8")
     return file

@@ -36,6 +36,10 @@ def member_cases(ranges, every, prefix, one):
              flow_of(prefix, 4, TCP_PROTO, dst=vip))
     for last in 159, 176:
         passed(f"prefix: 203.0.113.{last}", ip(prefix, 4, dst=f"203.0.113.{last}") / tcp())
+    for last in range(0x1000, 0x1040):
+        # Equal to a VIP in its high or in its low half.
+        passed(f"near a VIP: {last:x} low", ip(one, 6, dst=f"2001:db8:f::{last:x}") / tcp())
+        passed(f"near a VIP: {last:x} high", ip(one, 6, dst=f"2001:db8:{last:x}::{one.vip(6)[-1]}") / tcp())
     for vip in "2001:db8:f:1::", "2001:db8:f:1:ffff:ffff:ffff:ffff":
         sent(f"prefix: {vip}", prefix, ip(prefix, 6, dst=vip) / tcp(),
              flow_of(prefix, 6, TCP_PROTO, dst=vip))

@@ -63,6 +63,13 @@ static void open_general(struct balance_rig *b)
 		test_die(&err);
 }
 
+static bool log_all;
+
+void balance_rig_log_all(bool yes)
+{
+	log_all = yes;
+}
+
 static void load(struct balance_rig *b)
 {
 	struct generation_options options = {.load = &b->c->lb.load};
@@ -71,6 +78,11 @@ static void load(struct balance_rig *b)
 	options.malformed_pass = b->c->resolved->malformed_pass;
 	options.general_only = rig_is_general_only();
 	options.reorders = rig_is_reordering();
+	for (size_t r = 0; r < b->c->image->n_rules; r++) {
+		b->c->image->rules[r].counter = (uint32_t)r;
+		if (log_all)
+			b->c->image->rules[r].log_interval = 0;
+	}
 	if (lb_apply_plan(&b->c->lb, b->c->resolved, NULL, 0, b->c->diag, &err) ||
 	    generation_load(b->rig->instance, b->c->image, &options, &b->c->generation, NULL,
 			    &err) ||

@@ -33,6 +33,8 @@ struct balance_rig {
 
 // Compiles a policy. Prints its errors and exits if it is refused.
 void balance_rig_compile(struct candidate *c, const char *policy);
+// Do the rules of policies that are loaded from now on log each packet, whatever their rate?
+void balance_rig_log_all(bool yes);
 // Loads the policy and makes it the active one of the rig, whose frames arrive on RIG_IFACE from
 // now on. Exits if it is refused.
 struct balance_rig *balance_rig_new(struct rig *rig, const char *policy);

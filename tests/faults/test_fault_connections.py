@@ -32,8 +32,8 @@ def strays():
 
 def no_program_stays():
     """Those of other scenarios that are not pinned yet are gone soon, or pinned."""
-    first = strays()
-    until(lambda: not first & strays(), 10, "programs without a generation")
+    if first := strays():
+        until(lambda: not first & strays(), 10, "programs without a generation")
 
 
 class ApplyConnections(Scenario):

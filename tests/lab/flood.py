@@ -3,9 +3,10 @@
 """Runs the program of flood.bpf.c with live frames on every CPU, at full speed or at a given rate.
 
 usage: flood.py OBJECT DEVICE PROGRAM RATE
+       flood.py frame DEVICE PROGRAM RATE HEX
 
 The frames are handled as if DEVICE of this network namespace had received them and the program with id
-PROGRAM were attached to it. RATE is in packets per second; 0 means no limit. Runs until standard input ends,
+PROGRAM were attached to it. In the second form all frames have the bytes HEX. RATE is in packets per second; 0 means no limit. Runs until standard input ends,
 then prints packets and seconds.
 """
 
@@ -59,10 +60,10 @@ def load(path, program):
     return libbpf.bpf_program__fd(flood)
 
 
-def send(flood, device, count):
-    data = ctypes.create_string_buffer(FRAME_BYTES)
-    received = struct.pack("=IIIIII", 0, FRAME_BYTES, 0, device, 0, 0)  # struct xdp_md
-    opts = TestRun(size=ctypes.sizeof(TestRun), data_in=ctypes.addressof(data), data_size_in=FRAME_BYTES,
+def send(flood, device, count, frame):
+    data = ctypes.create_string_buffer(frame, len(frame))
+    received = struct.pack("=IIIIII", 0, len(frame), 0, device, 0, 0)  # struct xdp_md
+    opts = TestRun(size=ctypes.sizeof(TestRun), data_in=ctypes.addressof(data), data_size_in=len(frame),
                    ctx_in=ctypes.cast(received, ctypes.c_void_p), ctx_size_in=len(received),
                    repeat=count, flags=LIVE_FRAMES, batch_size=BATCH)
     checked(libbpf.bpf_prog_test_run_opts(flood, ctypes.byref(opts)))
@@ -71,9 +72,9 @@ def send(flood, device, count):
 class Sender(threading.Thread):
     """Runs the flood on one CPU."""
 
-    def __init__(self, cpu, flood, device, rate):
+    def __init__(self, cpu, flood, device, rate, frame):
         super().__init__(daemon=True)
-        self.cpu, self.flood, self.device, self.rate = cpu, flood, device, rate
+        self.cpu, self.flood, self.device, self.rate, self.frame = cpu, flood, device, rate, frame
         self.sent, self.ended = 0, False
         self.start()
 
@@ -82,7 +83,7 @@ class Sender(threading.Thread):
         turn = max(BATCH, int(self.rate * TURN_S)) if self.rate else 20000
         start = time.monotonic()
         while not self.ended:
-            send(self.flood, self.device, turn)
+            send(self.flood, self.device, turn, self.frame)
             self.sent += turn
             if self.rate:
                 time.sleep(max(0, start + self.sent / self.rate - time.monotonic()))
@@ -95,9 +96,13 @@ class Sender(threading.Thread):
 
 def main():
     path, device, program, rate = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    device, flood = socket.if_nametoindex(device), load(path, program)
+    device, frame = socket.if_nametoindex(device), bytes(FRAME_BYTES)
+    if path == "frame":
+        flood, frame = checked(libbpf.bpf_prog_get_fd_by_id(program)), bytes.fromhex(sys.argv[5])
+    else:
+        flood = load(path, program)
     cpus, start = sorted(os.sched_getaffinity(0)), time.monotonic()
-    senders = [Sender(cpu, flood, device, rate / len(cpus)) for cpu in cpus]
+    senders = [Sender(cpu, flood, device, rate / len(cpus), frame) for cpu in cpus]
     select.select([0], [], [])
     print(sum(sender.end() for sender in senders), time.monotonic() - start)
 

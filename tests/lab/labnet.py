@@ -2,6 +2,7 @@
 """The parts of tests with real traffic: a lab, its traffic, and Weir on the near side."""
 
 import contextlib
+import copy
 import ctypes
 import fcntl
 import importlib.util
@@ -405,6 +406,24 @@ class Weir:
         device = ["dev", self.pair.near_device]
         for mode in ("xdpdrv", "xdpgeneric"):
             run(["ip", "-n", self.pair.near_netns, "link", "set", *device, mode, "off"], check=False)
+
+
+@contextlib.contextmanager
+def second_link(pair, addresses=()):
+    """The two hosts of a lab over another link, near1 and far1; addresses: (host, "ADDRESS/LENGTH") of its devices."""
+    near1, far1 = ["near1", "netns", pair.near_netns], ["far1", "netns", pair.far_netns]
+    run(["ip", "link", "add", *near1, "address", pair.near_mac, "type", "veth", "peer", *far1])
+    try:
+        for host in "near", "far":
+            pair.link("set", f"{host}1", "up", host=host)
+        for host, address in addresses:
+            run(["ip", "-n", f"{pair.name}-{host}", "address", "add", address, "dev", f"{host}1",
+                 *(["nodad"] if ":" in address else [])])
+        link = copy.copy(pair)
+        link.near_device, link.far_device = "near1", "far1"
+        yield link
+    finally:
+        pair.link("del", "near1")
 
 
 @contextlib.contextmanager

@@ -112,9 +112,11 @@ def programs(weir):
 def in_force(weir):
     """Everything that identifies the active policy, to compare before and after."""
     objects = sorted(str(path) for path in weir.bpffs.rglob("*"))
-    state = {str(path): path.read_bytes() for path in weir.state.rglob("*") if path.is_file()}
+    state = {str(path): path.read_bytes() for path in weir.state.rglob("*")
+             if path.is_file() and not path.name.startswith("changes")}  # the record has refused commands too
     status = json.loads(weir("-j", "status", check=False).stdout)  # which may have alarms
     status.pop("time")
+    status.pop("changes_lost", None)  # as the record
     for interface in status["interfaces"]:
         interface.pop("in_pps"), interface.pop("dropped_pps")
     shown = weir("show", check=False)
@@ -153,12 +155,12 @@ def login(pair, peer, argv=("sleep", "300"), near=None, name="sshd"):
     with subprocess.Popen(
         [str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as sshd, socket_in(pair.far_netns, family, socket.SOCK_STREAM) as client:
-        assert sshd.stdout.readline() == "listens\n"
-        client.settimeout(5)
-        client.bind((peer, 0))
-        client.connect((near, 2222))
-        until(lambda: runs_another(sshd) or sshd.poll() is not None, what="the command of the login")
         try:
+            assert sshd.stdout.readline() == "listens\n"
+            client.settimeout(5)
+            client.bind((peer, 0))
+            client.connect((near, 2222))
+            until(lambda: runs_another(sshd) or sshd.poll() is not None, what="the command of the login")
             yield sshd
         finally:
             with contextlib.suppress(ProcessLookupError):

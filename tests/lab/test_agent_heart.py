@@ -142,7 +142,7 @@ def test_missed_for_names(named, server):
     assert alarms(named) == []
     named.run("--resolver", server.resolver).stop()
     alarm, = alarms(named)
-    assert re.fullmatch(rf"the agent has ended \d+m?s ago, and is missed for: host names; 'weir forget --agent' ends "
+    assert re.fullmatch(rf"the agent ended \d+m?s ago and is missed for: host names; 'weir forget --agent' ends "
                         rf"this alarm \(weir -n {named.name} run\)", alarm)
     assert problems(named)[0][1] == f"weir -n {named.name} run" and metric(named, "weir_agent_ended") == 1
     agent = named.run("--resolver", server.resolver)
@@ -183,7 +183,7 @@ def test_a_start_that_fails(named):
     assert alarms(named) == []
     run(named.argv("run", *address), check=False, env={**os.environ, "NOTIFY_SOCKET": "/dev/null"})
     alarm, = alarms(named)
-    assert re.match(r"the agent has failed \d+m?s ago: .*192\.0\.2\.99.*; it is missed for: host names ", alarm), alarm
+    assert re.match(r"the agent failed \d+m?s ago: .*192\.0\.2\.99.*; it is missed for: host names ", alarm), alarm
 
 
 # None has run

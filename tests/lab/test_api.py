@@ -195,7 +195,7 @@ def test_applies_read_no_standard_input(pair, on, api, tmp_path):
     ("DELETE", "/v1/block", None, 405, "wants POST"),
     ("PUT", "/v1/status", {}, 405, "wants GET"),
     ("PATCH", "/metrics", {}, 405, "wants GET"),
-    ("POST", "/v1/block", "{", 400, ""),
+    ("POST", "/v1/block", "what=1.2.3.4", 400, "the body is not JSON: line 1"),
     ("POST", "/v1/block", "[]", 400, "must be an object"),
     ("POST", "/v1/block", {"what": [7]}, 400, "string"),
     ("POST", "/v1/block", {"what": "1.2.3.4", "file": "/etc/shadow"}, 400, "has no 'file'"),
@@ -358,12 +358,12 @@ def test_a_country_as_answers_print_it(pair, on, tmp_path):
 
 
 def watching(on):
-    """Processes of `weir watch` of the instance."""
+    """Processes of `weir watch drops` of the instance."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has ended
             words = path.read_bytes().split(b"\0")
-            if b"watch" in words and on.name.encode() in words:
+            if b"watch" in words and b"drops" in words and on.name.encode() in words:
                 found.append(int(path.parent.name))
     return found
 

@@ -26,15 +26,16 @@ OPTIONS = {
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"}, "restore": NAMES,
     "forget": {"policy", "entries", "all", "agent", "dry-run"},
     "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"as", "offline", "again", "unattended"}, "confirm": set(), "rollback": SWITCH,
-    "diff": {"revision", "offline"} | NAMES, "show": {"all"}, "history": {"wide"},
+    "diff": {"revision", "offline"} | NAMES, "show": {"all"}, "history": {"wide"}, "changes": {"follow", "last", "since", "by", "wide"},
     "import": {"iface", "forward", "strict", "ipv4", "ipv6", "set", "column"},
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
-    "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
-    "status": {"all", "limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(), "top": {"count", "every", "top", "all", "wide"}, "page": {"port", "for", "document"},
-    "watch": {"count", "out", "wide"},
+    "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established", "unroutable"} | NAMES,
+    "status": {"all", "limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(), "top": {"count", "batch", "every", "top", "all", "by", "for", "wide"}, "page": {"port", "for", "document"},
+    "watch": {"count", "out", "since", "wide"},
+    "capture": {"write", "interface", "snap", "rule", "reason", "drops", "service", "count", "for", "rate", "file-size", "files", "force"},
     "bypass": {"for", "off"}, "doctor": {"drivers", "wide"}, "decap": {"from", "forward", "port", "mode", "off"},
-    "run": {"force", "hook", "metrics", "no-history", "page-group"} | NAMES,
+    "run": {"force", "hook", "keep-drops", "metrics", "no-history", "page-group"} | NAMES,
 }
 
 
@@ -97,6 +98,12 @@ def test_help_is_a_document_too():
 
     overview = document("-j", "help")
     assert sorted(one["name"] for one in overview["commands"]) == sorted(OPTIONS)
+    groups = {}
+    for part in weir_alone("help").stdout.split("\n\n"):
+        title, *lines = part.splitlines()
+        groups.update({line.split()[0]: title.removesuffix(":") for line in lines if line[:2] == "  "})
+    assert all(one["group"] == groups[one["name"]] for one in overview["commands"])
+    assert len({one["group"] for one in overview["commands"]}) == 6
     assert {one["name"] for one in overview["global_options"]} == GLOBAL
     for command, options in OPTIONS.items():
         for words in ["help", command, "-j"], [command, "-p", "--help"]:
@@ -125,7 +132,7 @@ def test_json_of_success(on, words):
 
 
 @pytest.mark.parametrize(
-    "command", sorted(OPTIONS.keys() - {"attach", "detach", "doctor", "history", "decap", "forget", "run"}))
+    "command", sorted(OPTIONS.keys() - {"attach", "detach", "doctor", "history", "changes", "decap", "forget", "run"}))
 def test_json_without_an_instance(weir, command):
     words = ["192.0.2.1"] if command.endswith(("block", "allow", "explain")) else []
     assert "error" in weir.json(command, *words, status=1)
@@ -155,19 +162,33 @@ FAILURES = [
     (["block", "--origin", "x" * 256, "192.0.2.1"], 1, "longer than"),
     (["block", "-f", "/nonexistent"], 1, "'/nonexistent'"), (["block", "-f", "/"], 1, "folder"),
     (["block", "-f", "-"], 1, "standard input contains no address"),
+    (["block", "--sync", "x"], 1, "missing WHAT to block"), (["allow", "--sync", "x"], 1, "missing WHAT to allow"),
+    (["block", "2001:db8::g"], 1, "'2001:db8::g' is not an IPv6 address"),
+    (["block", "x.lab", "--resolver", "192.0.2.1,nowhere"], 1, "'nowhere' is not the address of a name serverwrite 192.0.2.53"),
+    (["rule", "list", "--for", "1h"], 1, "'list' has no option --for"),
+    (["rule", "delete", "1", "--for", "1h"], 1, "'delete' has no option --for"),
+    (["rule", "add", "drop from 192.0.2.1", "--all"], 1, "'add' has no option --all"),
+    (["import"], 1, "missing form: nft, iptables"), (["import", "nft"], 1, "missing file, or - for standard input"),
     (["unblock", "--all", "192.0.2.1"], 1, "--all can be combined with"),
     (["allow", "1.2.3.4:80"], 1, "write 1.2.3.4; a port needs a rule: weir rule add … from 1.2.3.4 to any port 80"),
     (["allow", "[2001:db8::1]:80"], 1, "write 2001:db8::1; a port needs a rule"),
     (["block", "1.2.3.4:80", "--sync", "x"], 1, "--sync cannot be combined with a port"),
-    (["block", "1.2.3.4:"], 1, "'1.2.3.4:'"), (["block", "1.2.3.4", "port"], 1, "'port'"),
+    (["block", "22"], 1, "'22' is not an addressa port: weir block port 22, or weir block 22/tcp"),
+    (["unblock", "192.0.2.1", "22"], 1, "'22' is not an addressa port: weir unblock port 22, or weir unblock 22/tcp"),
+    (["block", "22/sctp"], 1, "'22/sctp' is not an addressa port: weir block proto sctp port 22"),
+    (["block", "ssh/udp"], 1, "'ssh/udp': the service 'ssh' has no port of udpweir block ssh, or weir block 22/udp"),
+    (["block", "22/icmp"], 1, "'22/icmp' is not an addressrules have ports of tcp, udp and sctp only"),
+    (["block", "22/24"], 1, "'22/24' is not an address"),
+    (["block", "65536"], 1, "'65536' is not an address (an IPv4 address has four parts"),
+    (["block", "1.2.3.4:"], 1, "'1.2.3.4:'"), (["block", "1.2.3.4", "port"], 1, "the value after 'port' is missing"),
     (["block", "2001:db8::1%eth0"], 1, "an entry applies to all interfaces of the instance: write 2001:db8::1"),
-    (["block", "https://example.org/x"], 1, "is a URL (write its host name alone)"),
+    (["block", "https://example.org/x"], 1, "is a URL (write only its host name)"),
     (["block", "example.org:443"], 1, "an entry matches all of its addresses: write example.org"),
     (["block", "1.2.3.4,", "1.2.3.5"], 1, "ends in a comma"),
     (["block", "1.2.3.4,5.6.7.8"], 1, "contains a comma (separate items with blanks)"),
     (["block", "AS13335"], 1, "'AS13335' is an autonomous system (write asn 13335)"),
     (["block", "1.2.3.4", "for", "10m"], 1, "unexpected 'for' (write --for 10m)"),
-    (["allow", "1.2.3.4", "port", "80"], 1, "a port needs a rule: weir rule add … from 1.2.3.4 port 80"),
+    (["allow", "1.2.3.4", "port", "80"], 1, "a port needs a rule: weir rule add … from 1.2.3.4 to any port 80"),
     (["block", "blocked.lab", "proto", "tcp"], 1, "a proto needs a rule: weir rule add … from blocked.lab proto tcp"),
     (["block", "1.2.3.4", "note", "abuse"], 1, "unexpected 'note' (write --note abuse)"),
     (["block", "1.2.3.4", "both"], 1, "unexpected 'both' (write --both)"),
@@ -454,7 +475,7 @@ def test_every_key_is_documented(pair, weir, tmp_path):
         ("explain PACKET", "explain", *"icmp from 198.51.100.7 to 192.0.2.10 type echo-request".split()),
         ("service",), ("service", "--refresh"), ("drain", "10.77.0.2"), ("undrain", "10.77.0.2"),
         ("weight", "10.77.0.2", "2"), ("backend", "down", "10.77.0.2"), ("status",), ("status", "--limits"), ("status", "--all"),
-        ("refresh", "--list"), ("refresh",), ("top", "top", "-c", "1"), ("page --document", "page", "--document"), ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",),
+        ("refresh", "--list"), ("refresh",), ("top", "top", "-c", "1"), ("top --by", "top", "--by", "source,destination,port,length,ttl,flags", "-c", "1"), ("page --document", "page", "--document"), ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",),
         ("doctor", "--drivers"), ("decap",), ("import", "nft", RULESET),
         ("rollback",), ("confirm",), ("detach",), ("attach", "near0"), ("detach", "--force"), ("forget",),
     ]

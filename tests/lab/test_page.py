@@ -20,7 +20,7 @@ import pytest
 
 from apiclient import Api, Client
 from labnet import plain, until
-from test_top import SOURCE, generator
+from test_top import OTHER, SOURCE, generator
 
 HIDDEN = "/v1/live", "/v1/history", "/v1/status", "/metrics", "/favicon.ico", "/index.html"
 
@@ -166,6 +166,39 @@ def test_with_an_agent_it_asks_the_agent(on):
     assert page.process.poll() is None
 
 
+def counts(documents):
+    """What was counted at last, by part and labels. Packets of the link itself, such as ARP, arrive at any time."""
+    labels = {"interfaces": ("interface", "verdict", "reason"), "rules": ("rule",), "origins": ("origin", "verb")}
+    return {(part, *(row[key] for key in keys)): (row["packets"], row["bytes"]) for document in documents
+            for part, keys in labels.items() for row in document[part] if row["packets"] and row.get("verdict") != "pass"}
+
+
+def test_top_page_and_metrics_show_the_same(pair, weir, tmp_path):
+    path = tmp_path / "near.weir"
+    path.write_text('interface near0\n"seven" drop from 198.51.100.7\n"eight" pass from 198.51.100.8\n')
+    weir("apply", path)
+    weir("block", "203.0.113.9", "--origin", "me")
+    weir.run()
+    page = Page(weir)
+    frames = [pair.udp(SOURCE)] * 7 + [pair.udp(OTHER)] * 8 + [pair.udp("203.0.113.9")] * 9
+    sender = threading.Timer(2, pair.send_from_far, frames)
+    sender.start()
+    shown = counts(page.live(13))  # a document has what moved; origins every ten seconds
+    sender.join()
+    top = counts([json.loads(weir("-j", "top", "-c", "1", "--all").stdout.splitlines()[0])])
+    assert shown == top
+    assert {key: packets for key, (packets, _) in top.items()} == {
+        ("interfaces", "near0", "drop", "rule-drop"): 7, ("interfaces", "near0", "drop", "block-from"): 9,
+        ("rules", "seven"): 7, ("rules", "eight"): 8, ("origins", "me", "block"): 9}
+    metrics = Client(Api(weir.name).path).ask("GET", "/metrics")[1]
+    for (part, *labels), (packets, size) in top.items():
+        name, suffix, keys = {"interfaces": ("weir", "_total", ("interface", "verdict", "reason")),
+                              "rules": ("weir_rule", "_total", ("rule",)), "origins": ("weir_origin", "", ("origin", "verb"))}[part]
+        what = ",".join(f'{key}="{label}"' for key, label in zip(keys, labels))
+        assert re.search(rf"^{name}_packets{suffix}{{.*{what}}} {packets}$", metrics, re.M), (labels, packets)
+        assert re.search(rf"^{name}_bytes{suffix}{{.*{what}}} {size}$", metrics, re.M), (labels, size)
+
+
 def test_only_the_agent_measures(on):
     """A page that asks the agent starts no weir top itself."""
     on.run()
@@ -303,6 +336,36 @@ def test_no_state_without_a_reader(on):
     watcher.join()
     client.close()
     assert not any(seen)
+
+
+def test_pages_leave_room_for_the_api(on):
+    """64 pages read, and no more; a client of the API still does."""
+    on.run()
+    page, clients = pathlib.Path("/run/weir", on.name, "page"), []
+
+    def reads(path):
+        clients.append(Client(path))
+        clients[-1].request("GET", "/v1/live")
+        return clients[-1].getresponse().status
+
+    try:
+        assert [reads(page) for _ in range(65)] == [200] * 64 + [503]
+        assert reads(Api(on.name).path) == 200 and Api(on.name)("GET", "/v1/history")[0] == 200
+        clients.pop(0).close()
+        until(lambda: reads(page) == 200, 10, "the place of a page that has left")
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_a_page_without_history(on):
+    """No error in the console of a browser; the API has the reason."""
+    agent = on.run("--no-history")
+    assert Client(pathlib.Path("/run/weir", on.name, "page")).ask("GET", "/v1/history?span=5m") == (204, "")
+    assert Api(on.name)("GET", "/v1/history")[0] == 404
+    page = Page(on)
+    assert page.ask(target="/v1/history?span=24h", token=page.token)[0] == 204
+    agent.kill()
 
 
 def test_the_socket_of_the_agent(on):

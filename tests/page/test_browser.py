@@ -366,13 +366,18 @@ def test_it_fits_and_axe_finds_nothing(pair, weir, filled, browser, axe, scheme)
         assert results["violations"] == [], "\n".join(f"{one['id']}: {one['nodes'][0]['html'][:300]} {one['nodes'][0].get('failureSummary')}" for one in results["violations"])
 
 
-def test_long_names_fit(weir, browser, tmp_path):
+def test_long_names_fit(pair, weir, browser, tmp_path):
+    """They also have rates, whose documents cut the names."""
     path = tmp_path / ("f" * 100 + ".weir")
-    path.write_text('interface near0\n"' + "W" * 255 + '" drop proto tcp to port 23\n')
+    path.write_text('interface near0\n"' + "W" * 255 + '" drop proto udp to port 9\n')
     weir("apply", path)
     weir("block", SOURCE, "--note", "n" * 200, "--origin", "o" * 20)
     browser.open(Page(weir).url)
     shows(browser, "WWWWW")
+    with generator(pair, pair.udp(FRIEND), 300):
+        until(lambda: re.search(r"^2\d\d|^3\d\d", browser.run(
+            "return [...document.querySelectorAll('#rules tr')].find(row => row.innerText.includes('WWWWW')).cells[3].innerText")),
+            what="the rate of the rule")
     for width in 390, 800, 1440:
         browser.size(width, 900)
         time.sleep(0.5)

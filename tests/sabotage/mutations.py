@@ -4,7 +4,7 @@ once. The test, which must fail, is `tables KIND…`, `packets POLICY`, `referen
 `datapath WORDS`, of the names of cases, or `histories PACKETS SEED`."""
 
 READ, MATCH, LIMIT = "xdp/short-read.bpf.h", "xdp/short-match.bpf.h", "xdp/short-limit.bpf.h"
-SHORT = "xdp/short.bpf.h"
+SHORT, SAMPLE, LOG = "xdp/short.bpf.h", "xdp/sample.bpf.h", "xdp/log.bpf.h"
 CLASSIFY = "xdp/classify.bpf.h"
 OVERLAY, LINES = "xdp/overlay.bpf.h", "xdp/lines.bpf.h"
 SERVICE, PINS, FORWARD = "xdp/short-service.bpf.h", "xdp/pins.bpf.h", "xdp/forward.bpf.h"
@@ -33,22 +33,21 @@ MUTATIONS = [
     ("source and destination exchanged", READ, "(side == SIDE_SOURCE ? 12 : 16)", "(side != SIDE_SOURCE ? 12 : 16)",
      "tables one"),
     ("half of an IPv6 source", READ, "read64(at), read64(at + 8), small)", "read64(at), 0, small)", "tables hosts6"),
-    ("the tag forgotten", SHORT, "vlan = read16(ip) & tagged;\n\t\tip +=", "vlan = 0 & tagged;\n\t\tip +=", "tables words-1"),
-    ("the priority of the tag is its number", SHORT, "vlan = read16(ip) & tagged;\n\t\tip +=", "vlan = (read16(ip) ^ 1) & tagged;\n\t\tip +=", "tables words-1"),
+    ("the tag forgotten", READ, "vlan = read16(ip) & tagged;", "vlan = 0 & tagged;", "tables words-1"),
+    ("the number of the tag is another", READ, "vlan = read16(ip) & tagged;", "vlan = (read16(ip) ^ 1) & tagged;", "tables words-1"),
     # The short way: what it decides.
     ("the default of other interfaces", LIMIT, "SHIFT_RIGHT(MARKER(MARK_DEFAULT_DROP), class) & 1", "SHIFT_RIGHT(MARKER(MARK_DEFAULT_DROP), 0) & 1", "packets common"),
     ("rules hold on any interface", SHORT, "(!marker_is(MARK_NAMED, 0) && !p.class))", "(!marker_is(MARK_NAMED, 0) && p.class > 99))", "reference 2 4"),
     ("ICMP is never essential", LIMIT, "if (is_icmp_view(v))\n\t\treturn true;", "if (is_icmp_view(v))\n\t\treturn false;",
      "packets words"),
-    ("DHCP's ports exchanged", LIMIT, "ports == (bpf_htons(67) | bpf_htons(68) << 16)",
-     "ports == (bpf_htons(68) | bpf_htons(67) << 16)", "reference 2 12"),
+    ("DHCP's ports exchanged", "xdp/default.bpf.h", "sport == 67 && dport == 68", "sport == 68 && dport == 67", "reference 2 12"),
     ("the default counts as a rule", LIMIT, "{.reason = reason, .counter = EVENT_NO_RULE}", "{.reason = reason, .counter = 0}",
      "tables words-1"),
-    ("a rule is not counted", SHORT, "counter_add(bpf_map_lookup_elem(&rulecounters, &index), f.length)", "index++",
+    ("a rule is not counted", SHORT, "counter_add(bpf_map_lookup_elem(&rulecounters, &index), bytes)", "index++",
      "tables one"),
-    ("a packet is counted twice", SHORT, "count_at(number, f.reason, f.length);",
-     "count_at(number, f.reason, f.length);\n\tcount_at(number, f.reason, f.length);", "tables one"),
-    ("the bytes are one too many", SHORT, "count_at(number, f.reason, f.length);", "count_at(number, f.reason, f.length + 1);",
+    ("a packet is counted twice", SHORT, "return count(ctx, number, f.reason, index, bytes);",
+     "count(ctx, number, f.reason, index, bytes);\n\treturn count(ctx, number, f.reason, index, bytes);", "tables one"),
+    ("the bytes are one too many", SHORT, "return count(ctx, number, f.reason, index, bytes);", "return count(ctx, number, f.reason, index, bytes + 1);",
      "tables one"),
     ("the test program names another rule", MATCH, "test_rule(number * 64 + lowest_bit(word))", "test_rule(lowest_bit(word))",
      "tables words-2"),
@@ -62,13 +61,23 @@ MUTATIONS = [
     # Where the short way of a policy with services calls the matrix.
     ("the matrix that is called finds no rule", SHORT, "return word ? (__s64)action_place(word, number) : MATCH_NONE;",
      "return word ? MATCH_NONE : MATCH_NONE;", "tables words-2+service"),
-    ("the matrix that is called forgets the tag", SHORT, "p.vlan = read16(ip) & tagged;\n\tip +=", "p.vlan = 0 & tagged;\n\tip +=",
+    ("the matrix that is called forgets the tag", SHORT, "ip = read_tag(ip, tagged, &p);\n\tif (ip + header_of",
+     "ip = read_tag(ip, tagged, &(struct arrival){});\n\tif (ip + header_of",
      "tables words-2+service"),
     ("the matrix that is called forgets the interface", SHORT, "struct arrival p = {.class = class};",
      "struct arrival p = {.class = class & 256};", "tables ifaces-3+service"),
     ("the row that is called for another side", MATCH, "small_row(table6_row(NULL, SIDE_DESTINATION,", "small_row(table6_row(NULL, SIDE_SOURCE,",
      "tables nodes6+service"),
     ("what passes and asks", "ctl/table/image.c", ": MATRIX_ASK;", ": REASON_PASS_RULE;", "tables asks"),
+    ("a sample after its lease", SAMPLE, "bpf_jiffies64() >= knobs.sample_until", "!knobs.sample_until", "datapath sample: lease"),
+    ("a sample that is lost uncounted", SAMPLE, "tally(TALLY_SAMPLES_LOST);", "", "datapath sample: full ring"),
+    ("a sample of an answer too", "xdp/finish.bpf.h", " && !is_of_reject(reason)", "", "datapath sample: rules"),
+    ("a record of log that is written before it is claimed", LOG, "\tif (!r || !log_claim(r, n + 1)) {",
+     "\tif (r)\n\t\tevent_fill(ctx, &r->event, reason, rule, snap, NULL);\n\tif (!r || !log_claim(r, n + 1)) {", "datapath log: torn"),
+    ("a record of log whose first number is not read", "ctl/datapath/logs.c", "begun = __atomic_load_n(&r->begun, __ATOMIC_RELAXED);",
+     "begun = ended;", "datapath log: torn"),
+    ("a record of log that is lost uncounted", LOG, "\t\ttally(TALLY_LOG_LOST);\n\tevent_fill", "\t\tn++;\n\tevent_fill", "datapath log:"),
+    ("a record of log that was read is lost", LOG, "n - WEIR_LOGS >= *(volatile __u64 *)&head->read", "n >= WEIR_LOGS", "datapath log: lost"),
     ("services on interfaces that are not named", SHORT, "if (!p.class && !marker_is(MARK_NAMED, 0))\n\t\treturn f;", "", "datapath another interface"),
     # The overlay.
     ("an allow before a service counts twice", OVERLAY, "return OVERLAY_ASK;\n\thit_host", "asm volatile(\"\");\n\thit_host",
@@ -114,9 +123,8 @@ MUTATIONS = [
     ("general: bits of the first word", CLASSIFY, "match_word(ctx, pkt, matrix_word(m, w + 1)", "match_word(ctx, pkt, matrix_word(m, 1)",
      "tables words-2"),
     ("general: sources on both sides", CLASSIFY, "side == SIDE_SOURCE ? pkt->src : pkt->dst", "pkt->src", "tables ranges"),
-    ("general: counted twice", "xdp/act.bpf.h", "counter_add(bpf_map_lookup_elem(&rulecounters, &index), bytes);",
-     "counter_add(bpf_map_lookup_elem(&rulecounters, &index), bytes);\n"
-     "\tcounter_add(bpf_map_lookup_elem(&rulecounters, &index), bytes);", "tables one"),
+    ("general: counted twice", "xdp/act.bpf.h", "counter_add(counter, bytes);",
+     "counter_add(counter, bytes);\n\tcounter_add(counter, bytes);", "tables one"),
     # Tables of both ways.
     ("a range without its last address", TABLE4, "<= (__u32)T4_NUMBER(T4_SPAN)", "< (__u32)T4_NUMBER(T4_SPAN)", "tables one"),
     ("a host's overflow ignored", TABLE4, "if (!T4_IS(H4_NONE, 0) && !overflow)", "if (!T4_IS(H4_NONE, 0))", "tables hosts-overflow"),

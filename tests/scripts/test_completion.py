@@ -138,7 +138,7 @@ def test_names_that_the_instance_knows(offered):
     weir.chmod(0o755)
     for typed, names in (
             ("list -n edge --origin ", {"fail2ban"}), ("-n edge block --origin=", {"fail2ban"}), ("--instance=edge unblock --sync ", {"feed.txt"}),
-            ("-n edge drain ", {"www", "10.0.0.1"}), ("-n edge service w", {"www"}), ("-n edge backend ", {"down", "up", "www", "10.0.0.1"}),
+            ("-n edge drain ", {"www", "10.0.0.1"}), ("-n edge service w", {"www"}), ("-n edge watch dr", {"drops"}), ("-n edge backend ", {"down", "up", "www", "10.0.0.1"}),
             ("-N there -n edge rollback ", {"1014", "1013"}), ("-N there -n edge apply --if-revision ", {"1014", "1013"}),
             ("rollback ", set())):
         assert offered(f"./weir {typed}") == names, typed

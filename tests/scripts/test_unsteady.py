@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tests/run repeats tests of the lab that have failed: what passes alone is unsteady, what fails twice has failed."""
+"""tests/run repeats tests that have failed: what passes alone is unsteady, what fails twice has failed."""
 
 import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -23,37 +24,93 @@ def once(name):
 STEADY = "def test_steady():\n    pass\n"
 
 
+def tree(folder):
+    """A tree with tests/run, in which all is built."""
+    (folder / "build/tests/datapath").mkdir(parents=True)
+    (folder / "tests").mkdir()
+    for name in "run", "unsteady.py":
+        shutil.copy(ROOT / "tests" / name, folder / "tests")
+    for name in "weir", "tests/datapath/cases.txt":
+        (folder / "build" / name).touch()
+
+
+@pytest.fixture(name="folder")
+def folder_of_anybody():
+    """NOBODY runs units; another pytest that begins closes its parents to him."""
+    with tempfile.TemporaryDirectory(prefix="weir-unsteady-") as path:
+        os.chmod(path, 0o777)
+        yield pathlib.Path(path)
+
+
+def run_of(folder, part):
+    """The lines that tests/run prints of a part, and its exit status."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("BESIDE", "O")}
+    done = subprocess.run([folder / "tests/run", part], capture_output=True, text=True, timeout=120, check=False,
+                          env=environment)
+    assert not done.stderr
+    return done.stdout.splitlines(), done.returncode
+
+
 @pytest.fixture(name="lab")
-def run_of_a_lab(tmp_path):
+def run_of_a_lab(folder):
     """lab("test text") is what tests/run prints of a lab with these tests and test_steady, and its exit status."""
 
     def lab(tests):
-        (tmp_path / "tests/lab").mkdir(parents=True)
-        (tmp_path / "build/tests/datapath").mkdir(parents=True)
-        for name in "run", "unsteady.py":
-            shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
-        for name in "weir", "tests/datapath/cases.txt":
-            (tmp_path / "build" / name).touch()
-        (tmp_path / "tests/lab/conftest.py").write_text(
+        tree(folder)
+        (folder / "tests/lab").mkdir()
+        (folder / "tests/lab/conftest.py").write_text(
             'import pytest\n\ndef pytest_configure(config):\n    config.addinivalue_line("markers", "alone: times")\n\n'
             '@pytest.hookimpl(tryfirst=True)\ndef pytest_collection_modifyitems(items):\n    for item in items:\n'
             '        item.add_marker(pytest.mark.xdist_group("one"))\n')
-        (tmp_path / "tests/lab/test_a.py").write_text(ONCE + tests + STEADY)
-        (tmp_path / "tests/lab/test_b.py").write_text("import pytest\n\n@pytest.mark.alone\ndef test_alone():\n    pass\n")
-        environment = {name: value for name, value in os.environ.items() if name not in ("BESIDE", "O")}
-        done = subprocess.run([tmp_path / "tests/run", "lab"], capture_output=True, text=True, timeout=120, check=False,
-                              env=environment)
-        assert not done.stderr
-        return done.stdout.splitlines(), done.returncode
+        (folder / "tests/lab/test_a.py").write_text(ONCE + tests + STEADY)
+        (folder / "tests/lab/test_b.py").write_text("import pytest\n\n@pytest.mark.alone\ndef test_alone():\n    pass\n")
+        return run_of(folder, "lab")
 
     return lab
+
+
+# A program as cmocka makes it: one test that fails once, one that always does, if wanted.
+UNIT = """#!/bin/sh
+again=%s/met.$(echo "$0" | tr / _)
+failed="%s"
+[ -e "$again" ] || failed="%s $failed"
+: >"$again"
+echo '[==========] Running 3 test(s).'
+failed=$(echo $failed)
+[ -z "$failed" ] || echo "[   LINE   ] --- because of $failed"
+[ -z "$failed" ] || printf '[  FAILED  ] %%s\n' $failed
+echo "[  PASSED  ] $((3 - $(echo $failed | wc -w))) test(s)."
+[ -z "$failed" ] || echo "[  FAILED  ] $(echo $failed | wc -w) test(s), listed below:"
+[ -z "$failed" ] || printf '[  FAILED  ] %%s\n' $failed
+%s
+[ -z "$failed" ]
+"""
+
+
+@pytest.fixture(name="unit")
+def run_of_a_unit(folder):
+    """unit() is what tests/run prints of a unit in both its forms, whose test `late` fails once, `wrong` always, and which
+    runs a command at its end; and the exit status."""
+
+    def unit(wrong="", late="late", end=":"):
+        tree(folder)
+        (folder / "tests/unit/base").mkdir(parents=True)
+        (folder / "tests/unit/base/test_x.c").touch()
+        for form in "tests", "asan/tests":
+            program = folder / "build" / form / "unit/base/test_x"
+            program.parent.mkdir(parents=True)
+            program.write_text(UNIT % (folder, wrong, late, end))
+            program.chmod(0o755)
+        return run_of(folder, "unit")
+
+    return unit
 
 
 def lines_with(lines, word):
     return [line for line in lines if word in line]
 
 
-def test_a_test_that_passes_alone(lab, tmp_path):
+def test_a_test_that_passes_alone(lab, folder):
     lines, status = lab("""
 @pytest.mark.parametrize("word", ["a b/c - d"])
 def test_late(word):
@@ -63,7 +120,7 @@ def test_late(word):
     assert not status and lines[-1] == "3 passed, 0 failed, 1 unsteady"
     assert lines_with(lines, "repeated at the end") == ["  is repeated at the end: tests/lab/test_a.py::test_late[a b/c - d]"]
     assert lines_with(lines, "unsteady: ") == ["unsteady: tests/lab/test_a.py::test_late[a b/c - d]"]
-    kept = list((tmp_path / "build/unsteady").glob("*.log"))
+    kept = list((folder / "build/unsteady").glob("*.log"))
     assert len(kept) == 1 and "late is late" in kept[0].read_text() and "said before" in kept[0].read_text()
     assert lines_with(lines, f"unsteady/{kept[0].name}") and lines_with(lines, "  said before")
 
@@ -112,6 +169,27 @@ def test_a_process_that_dies(lab):
 def test_more_failures_than_a_machine_causes(lab):
     lines, status = lab('@pytest.mark.parametrize("n", range(21))\ndef test_late(n):\n    once(f"late{n}")\n')
     assert status == 1 and not lines_with(lines, "repeated") and lines[-1] == "2 passed, 21 failed"
+
+
+def test_a_unit_that_passes_alone(unit, folder):
+    lines, status = unit()
+    assert not status and lines[-1] == "6 passed, 0 failed, 2 unsteady"
+    assert lines_with(lines, "unsteady: ") == ["unsteady: unit: base/x: late", "unsteady: unit, sanitized: base/x: late"]
+    kept = sorted((folder / "build/unsteady").glob("*.log"))
+    assert len(kept) == 2 and all("because of late" in path.read_text() for path in kept)
+
+
+def test_a_unit_that_fails_twice(unit):
+    lines, status = unit("wrong")
+    assert status == 1 and lines[-1] == "4 passed, 2 failed, 2 unsteady"
+    assert lines_with(lines, "failed twice: ") == ["failed twice: unit: base/x: wrong",
+                                                   "failed twice: unit, sanitized: base/x: wrong"]
+
+
+@pytest.mark.parametrize("late, end", [("late", "kill -ABRT $$"), ("", "exit 1")])
+def test_a_unit_that_dies_is_not_repeated(unit, late, end):
+    lines, status = unit(late=late, end=end)
+    assert status == 1 and not lines_with(lines, "repeated") and lines[-1].endswith(" 2 failed")
 
 
 def test_nothing_fails(lab):

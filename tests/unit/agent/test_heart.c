@@ -14,6 +14,7 @@
 
 #include "ctl/agent/task.h"
 #include "ctl/base/file.h"
+#include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
 

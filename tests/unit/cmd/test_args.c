@@ -224,6 +224,10 @@ static void test_refused(void **state)
 		{"--timeout 5", "'--timeout'", "use --for TIME"},
 		{"--timeout=5", "'--timeout=5'", "use --for TIME"},
 		{"-t5", "'-t5'", "use --for TIME"},
+		{"-for 1h", "'-for'", "'--for'"}, // not the list "or"
+		{"-timeout=5", "'-timeout=5'", "use --for TIME"},
+		{"-json", "'-json'", "'--json'"},
+		{"-namespace=x", "'-namespace=x'", "'--namespace'"},
 		{"--iface", "'--iface'", ""},
 		{"a --for", "'--for'", ""},
 		{"-i", "'-i'", ""},
