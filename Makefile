@@ -57,7 +57,7 @@ BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra -Wno-unused-pa
 	     $(ROOTED) -idirafter $(SYSROOT)/usr/include/$(MACHINE)-linux-gnu
 # No map without its checks.
 XDP_CFLAGS = $(BPF_CFLAGS) -include xdp/lpm.bpf.h
-LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson -lz -levent_extra -levent_core -lmaxminddb
+LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson -lz -levent_extra -levent_core -lmaxminddb -lm
 
 BPF_OBJECTS = $(patsubst xdp/%.bpf.c,$(O)/xdp/%.bpf.o,$(wildcard xdp/*.bpf.c))
 SKELETONS = $(BPF_OBJECTS:.bpf.o=.skel.h)
@@ -258,7 +258,7 @@ $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a
 FUZZ = $(patsubst tests/%.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_CFLAGS = -std=gnu11 -D_GNU_SOURCE -g -O1 -I. -isystem $(O) -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
-FUZZ_OTHERS = control/frame control/entries/items control/entries/journal control/entries/journal_index control/pcap control/quick_list datapath/clock net/dns_hosts net/dns_message net/dns_name
+FUZZ_OTHERS = control/changelog_line control/frame control/entries/items control/entries/journal control/entries/journal_index control/quick_list datapath/clock net/capture_file net/dns_hosts net/dns_message net/dns_name net/pcap_calls net/pcapng
 FUZZ_ROOMS = $(patsubst %.c,$(O)/fuzz/%.o,$(wildcard ctl/base/*.c ctl/policy/*.c ctl/import/*.c $(FUZZ_OTHERS:%=ctl/%.c)))
 
 $(O)/fuzz/%.o: %.c

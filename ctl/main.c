@@ -16,6 +16,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/progress.h"
 #include "ctl/base/text.h"
+#include "ctl/cmd/changing.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/help.h"
 #include "ctl/datapath/bpffs.h"
@@ -176,6 +177,7 @@ static int finish(struct context *ctx, int code, const struct err *err)
 		status = ERR_SYSTEM;
 	}
 	out_free(ctx->out);
+	free(ctx->about);
 	return status;
 }
 
@@ -208,7 +210,11 @@ static int run_command(const struct command *c, struct args *args, struct err *e
 	if (getenv(PROCESS_TELLS))
 		out_tell(ctx->out);
 	out_fit(ctx->out, wants_wide(c, args) ? 0 : terminal_columns());
-	return code ? code : c->run(ctx, args, err);
+	if (code)
+		return code;
+	code = c->run(ctx, args, err);
+	changing_note(c, args, ctx, code, err);
+	return code;
 }
 
 // The error may come before -j on the command line: the user asked for JSON nevertheless.

@@ -46,6 +46,7 @@ struct agent {
 	const char
 		*metrics; // --metrics as given: the address to serve them on; NULL: only the socket
 	bool keeps_history;        // not --no-history
+	bool keeps_drops;          // --keep-drops
 	const char *page_group;    // --page-group as given; NULL: root
 	struct page_command *page; // `weir page`, which is an agent with nothing but this; or NULL
 	const char *hook;          // --hook as given; NULL: not given
@@ -68,8 +69,10 @@ struct agent {
 	struct names_part *names;
 	struct places_part *places;
 	struct history_part *history;
+	struct events_part *events;
 	struct recount *recount;
 	struct page_part *page_door;
+	struct record_part *record;
 	// To be called when what the policy file is made from has changed; NULL: not yet. applied:
 	// its feeds are followed too. Before that, the apply fetches them.
 	void (*inputs_changed)(struct agent *a, bool applied);
@@ -96,7 +99,7 @@ struct agent_part {
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks, agent_history,
-	agent_recount, agent_page;
+	agent_recount, agent_page, agent_record, agent_events;
 
 // To be called with the number of places of entries whenever the names of the instance were listed.
 void places_listed(struct agent *a, size_t n);

@@ -21,6 +21,7 @@
 #include "ctl/agent/changes.h"
 #include "ctl/agent/clients.h"
 #include "ctl/agent/door.h"
+#include "ctl/agent/events.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/history.h"
 #include "ctl/agent/process.h"
@@ -32,10 +33,11 @@
 
 #define RUNNING_MAX 8   // commands at once; others wait for them
 #define WAITING_MAX 512 // requests; more are refused
+#define PAGE_MAX    2   // pages: commands at once
+#define PAGE_QUEUE  64  // pages: requests
 #define BODY_MAX    (16u << 20)
 #define JSON_MAX    (256u << 10) // bytes of a body that the loop itself reads
 #define OUTPUT_MAX  (512u << 20)
-#define EVENTS_MAX  (1u << 20) // bytes of a stream that its client has not read
 #define COMMAND_S   120
 #define METRICS     "/metrics"
 #define FORBIDDEN   403
@@ -50,6 +52,7 @@ struct api {
 	struct changes *changes;
 	struct job *jobs;        // waiting and running, the oldest first
 	size_t running, waiting; // running: without the requests of `changes`
+	size_t page, page_runs;  // requests of pages, and those that run
 	struct api_metrics *metrics;
 };
 
@@ -64,9 +67,11 @@ struct job {
 	struct history_query *history; // instead of a command
 	char *input;
 	size_t input_len;
-	bool streams, is_status, is_apply, started;
+	bool is_status, is_apply;
 	bool only_looks;
 	bool small; // one of `changes`
+	bool page;  // for a page, which leaves room for others
+	bool runs;  // its process was started
 };
 
 // ---- answers ------------------------------------------------------------------------------------
@@ -99,6 +104,8 @@ static void job_free(struct job *j)
 	while (*at != j)
 		at = &(*at)->next;
 	*at = j->next;
+	j->api->page -= j->page;
+	j->api->page_runs -= j->page && j->runs;
 	process_stop(j->process);
 	change_forget(j->change);
 	api_words_free(&j->words);
@@ -115,12 +122,9 @@ static void on_client_left(struct evhttp_connection *connection, void *job)
 	if (!evhttp_request_get_connection(j->request)) // libevent has left it to us
 		evhttp_request_free(j->request);
 	j->request = NULL;
-	if (j->change || (j->process && !j->streams))
+	if (j->change || j->process)
 		return; // a change that has begun is completed
-	if (j->process)
-		api->running--;
-	else
-		api->waiting--;
+	api->waiting--;
 	job_free(j);
 	run_waiting(api);
 }
@@ -130,11 +134,7 @@ static void finish(struct job *j, int status, struct evbuffer *output)
 {
 	struct api *api = j->api;
 
-	if (j->request && j->started) {
-		evhttp_connection_set_closecb(evhttp_request_get_connection(j->request), NULL,
-					      NULL);
-		evhttp_send_reply_end(j->request);
-	} else if (j->request && !evbuffer_get_length(output)) {
+	if (j->request && !evbuffer_get_length(output)) {
 		api_refuse(j->request, HTTP_INTERNAL, "the command was killed, or took too long");
 	} else if (j->request) {
 		api_answer(j->request,
@@ -168,35 +168,6 @@ static void on_changed(void *job, int status, const char *output, size_t len)
 	evbuffer_free(buffer);
 }
 
-static void send_part(struct job *j, const char *output, size_t len)
-{
-	struct evhttp_connection *connection = evhttp_request_get_connection(j->request);
-	struct evbuffer *chunk = evbuffer_new();
-
-	if (!chunk)
-		mem_exhausted();
-	evbuffer_add(chunk, output, len);
-	evhttp_send_reply_chunk(j->request, chunk);
-	evbuffer_free(chunk);
-	if (client_unread(connection) > EVENTS_MAX)
-		client_leave(connection);
-}
-
-static void on_part(void *job, const char *output, size_t len)
-{
-	struct job *j = job;
-
-	if (!j->request)
-		return;
-	if (!j->started) {
-		evhttp_add_header(evhttp_request_get_output_headers(j->request), "Content-Type",
-				  "application/x-ndjson");
-		evhttp_send_reply_start(j->request, HTTP_OK, NULL);
-		j->started = true;
-	}
-	send_part(j, output, len);
-}
-
 // A client that has left before its command began wants nothing any more.
 static bool drop_if_left(struct job *j)
 {
@@ -220,7 +191,7 @@ static int write_history(void *job, struct text *output, struct err *err)
 	return 0;
 }
 
-static int start_command(struct job *j, struct err *err)
+static int start_command(struct job *j, const char *by, struct err *err)
 {
 	struct api *api = j->api;
 	struct process_request request = {
@@ -229,19 +200,30 @@ static int start_command(struct job *j, struct err *err)
 		.input = j->input,
 		.input_len = j->input_len,
 		.output_max = OUTPUT_MAX,
-		.timeout_s = j->streams ? 0 : COMMAND_S,
-		.by = PROCESS_AGENT_API,
+		.timeout_s = COMMAND_S,
+		.by = by,
 		.modest = true,
 		.silent = j->only_looks, // what fails is in the document
-		.part = j->streams ? on_part : NULL,
 		.plain = true,
 		.done = on_done,
 		.ctx = j,
 	};
 	int code = process_start(api->agent, &request, &j->process, err);
 
-	api->running += !code;
+	j->runs = !code;
+	api->running += j->runs;
+	api->page_runs += j->runs && j->page;
 	return code;
+}
+
+static int start_job(struct job *j, struct err *err)
+{
+	char by[80];
+
+	client_author(evhttp_request_get_connection(j->request), by, sizeof(by));
+	if (!j->small)
+		return start_command(j, by, err);
+	return changes_start(j->api->changes, by, &j->words, on_changed, j, &j->change, err);
 }
 
 static void run_job(struct job *j)
@@ -252,8 +234,7 @@ static void run_job(struct job *j)
 	if (drop_if_left(j))
 		return;
 	api->waiting--;
-	if (!(j->small ? changes_start(api->changes, &j->words, on_changed, j, &j->change, &err)
-		       : start_command(j, &err))) {
+	if (!start_job(j, &err)) {
 		free(TAKE_PTR(j->input));
 		return;
 	}
@@ -264,6 +245,8 @@ static void run_job(struct job *j)
 static bool may_run(const struct job *j)
 {
 	if (j->process || j->change)
+		return false;
+	if (j->page && j->api->page_runs >= PAGE_MAX)
 		return false;
 	return j->small ? !changes_full(j->api->changes) : j->api->running < RUNNING_MAX;
 }
@@ -282,7 +265,7 @@ static void add_job(struct api *api, struct evhttp_request *request, struct job 
 {
 	struct job *j, **last = &api->jobs;
 
-	if (api->waiting >= WAITING_MAX) {
+	if (api->waiting >= WAITING_MAX || (from->page && api->page >= PAGE_QUEUE)) {
 		evhttp_add_header(evhttp_request_get_output_headers(request), "Retry-After", "1");
 		api_refuse(request, HTTP_SERVUNAVAIL, "too many requests wait");
 		api_words_free(&from->words);
@@ -298,6 +281,7 @@ static void add_job(struct api *api, struct evhttp_request *request, struct job 
 		last = &(*last)->next;
 	*last = j;
 	api->waiting++;
+	api->page += j->page;
 	evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_client_left, j);
 	run_waiting(api);
 }
@@ -349,6 +333,8 @@ static struct json *read_body(struct evhttp_request *request, const struct api_r
 			      char *error, size_t size)
 {
 	CLEANUP_FREE char *text = NULL;
+	struct json *body;
+	char why[160];
 	size_t len;
 
 	if (r->method == API_DELETE &&
@@ -359,16 +345,19 @@ static struct json *read_body(struct evhttp_request *request, const struct api_r
 	if (r->method != API_POST)
 		return query_of(request, error, size);
 	text = body_of(request, &len);
-	if (len <= JSON_MAX)
-		return json_parse(text, len, error, size);
-	snprintf(error, size, "the body of %s is limited to %u bytes", r->path, JSON_MAX);
-	return NULL;
+	if (len > JSON_MAX) {
+		snprintf(error, size, "the body of %s is limited to %u bytes", r->path, JSON_MAX);
+		return NULL;
+	}
+	body = json_parse(text, len, why, sizeof(why));
+	if (!body)
+		snprintf(error, size, "the body is not JSON: %s", why);
+	return body;
 }
 
 static void on_route(struct evhttp_request *request, struct api *api, const struct api_route *r)
 {
 	struct job job = {
-		.streams = r->streams,
 		.only_looks = r->method == API_GET,
 		.is_status = !strcmp(r->path, "/v1/status"),
 	};
@@ -437,13 +426,20 @@ static void on_path(struct evhttp_request *request, struct api *api, const char 
 		api_refuse(request, HTTP_NOTFOUND, "no such path");
 }
 
-static void on_history(struct evhttp_request *request, struct api *api)
+static void on_history(struct evhttp_request *request, struct api *api, enum live_from from)
 {
-	struct job job = {.history = mem_new(struct history_query), .only_looks = true};
+	struct job job = {.history = mem_new(struct history_query),
+			  .only_looks = true,
+			  .page = from == LIVE_FROM_PAGE};
 	CLEANUP_JSON struct json *query = NULL;
 	struct err err = {0};
 	int code;
 
+	if (job.page && !history_is_kept(api->agent)) { // browsers log 404 as an error
+		evhttp_send_reply(request, HTTP_NOCONTENT, NULL, NULL);
+		history_query_free(job.history);
+		return;
+	}
 	query = query_of(request, err.text, sizeof(err.text));
 	code = query ? history_query_make(api->agent, query, job.history, &err) : -EINVAL;
 	if (code) {
@@ -461,7 +457,7 @@ static void check_live_key(void *error, const char *key, const struct json *valu
 }
 
 // state: also what is not a rate (overview.h).
-static void on_live(struct evhttp_request *request, struct api *api)
+static void on_live(struct evhttp_request *request, struct api *api, enum live_from from)
 {
 	char error[ERROR_MAX] = "";
 	CLEANUP_JSON struct json *query = query_of(request, error, sizeof(error));
@@ -471,7 +467,7 @@ static void on_live(struct evhttp_request *request, struct api *api)
 	if (error[0])
 		api_refuse(request, HTTP_BADREQUEST, error);
 	else
-		history_live(api->agent, request, json_get(query, "state"));
+		history_live(api->agent, request, from, json_get(query, "state"));
 }
 
 bool api_rates_has(const char *path)
@@ -479,14 +475,27 @@ bool api_rates_has(const char *path)
 	return !strcmp(path, API_LIVE) || !strcmp(path, API_HISTORY);
 }
 
-void api_rates(struct agent *a, struct evhttp_request *request)
+void api_rates(struct agent *a, struct evhttp_request *request, enum live_from from)
 {
 	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET)
 		api_refuse_method(request, "GET");
 	else if (!strcmp(path_of(request), API_LIVE))
-		on_live(request, a->api);
+		on_live(request, a->api, from);
 	else
-		on_history(request, a->api);
+		on_history(request, a->api, from);
+}
+
+static void on_events(struct evhttp_request *request, const struct api *api)
+{
+	char error[ERROR_MAX] = "";
+	CLEANUP_JSON struct json *query = NULL;
+
+	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET)
+		api_refuse_method(request, "GET");
+	else if ((query = query_of(request, error, sizeof(error))))
+		events_answer(api->agent, request, query);
+	else
+		api_refuse(request, HTTP_BADREQUEST, error);
 }
 
 static void on_request(struct evhttp_request *request, void *part)
@@ -504,7 +513,9 @@ static void on_request(struct evhttp_request *request, void *part)
 		return;
 	}
 	if (api_rates_has(path))
-		api_rates(api->agent, request);
+		api_rates(api->agent, request, LIVE_FROM_API);
+	else if (!strcmp(path, API_EVENTS))
+		on_events(request, api);
 	else
 		on_path(request, api, path);
 }

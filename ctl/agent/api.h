@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "ctl/agent/live.h"
+
 struct agent;
 struct evhttp_request;
 
@@ -12,4 +14,4 @@ struct evhttp_request;
 
 bool api_rates_has(const char *path);
 // Answers a request for one of these paths.
-void api_rates(struct agent *a, struct evhttp_request *request);
+void api_rates(struct agent *a, struct evhttp_request *request, enum live_from from);

@@ -18,8 +18,7 @@ enum api_method { API_GET, API_POST, API_DELETE };
 struct api_route {
 	const char *path;
 	enum api_method method;
-	bool text;    // the body goes to the command's standard input
-	bool streams; // the answer is a line of JSON for each event, until the client leaves
+	bool text;                  // the body goes to the command's standard input
 	const char *command[3];     // first words
 	const char *const *options; // keys, "for=" of one with a value; ended by NULL
 	const char *const *words;   // keys whose values are words: strings, or arrays of strings

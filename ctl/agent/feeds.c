@@ -16,6 +16,7 @@
 #include "ctl/agent/inputs.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/reapply.h"
+#include "ctl/agent/record.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
@@ -58,7 +59,11 @@ struct feeds_part {
 static void tell(const struct feed_job *job, const char *from, const char *to, const char *why)
 {
 	CLEANUP_FREE char *url = feed_public_url(job->url.url);
+	CLEANUP_FREE char *what = mem_printf("feed %s: %s", url, to);
 
+	record_change(
+		job->part->agent,
+		&(struct record_change){.part = "feeds", .verb = "feed", .what = what, .why = why});
 	hooks_tell(job->part->agent, &(struct hook_event){"feed", url, from, to, why});
 }
 

@@ -7,6 +7,7 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/hooks.h"
+#include "ctl/agent/record.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 
@@ -47,6 +48,18 @@ static void log_change(const struct health_target *t, const char *name)
 			    ring == BACKEND_UP ? ", kept" : "", t->why);
 }
 
+static void record_backend(struct agent *a, const struct health_target *t, const char *object)
+{
+	uint8_t state = t->backend->health.state;
+	CLEANUP_FREE char *what =
+		mem_printf("backend %s: %s", object, word_of(state, t->backend->ring));
+
+	record_change(a, &(struct record_change){.part = "health",
+						 .verb = "backend",
+						 .what = what,
+						 .why = state == BACKEND_UP ? NULL : t->why});
+}
+
 static void tell_change(struct agent *a, struct health_target *t)
 {
 	uint8_t state = t->backend->health.state, ring = t->backend->ring;
@@ -58,6 +71,7 @@ static void tell_change(struct agent *a, struct health_target *t)
 		return;
 	object = mem_printf("%s %s", t->service->name, name_of(t, name));
 	log_change(t, name_of(t, name));
+	record_backend(a, t, object);
 	hooks_tell(a, &(struct hook_event){.event = "backend",
 					   .object = object,
 					   .from = word_of(t->told, t->told_ring),

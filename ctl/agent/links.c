@@ -11,6 +11,7 @@
 #include "ctl/agent/commands.h"
 #include "ctl/agent/health.h"
 #include "ctl/agent/links_plan.h"
+#include "ctl/agent/record.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
@@ -101,7 +102,7 @@ static bool is_new(void *links, uint32_t ifindex)
 // The findings of a look.
 struct links_found {
 	struct reattach_list devices;
-	bool stale; // MAC addresses, members of bonds
+	bool stale; // MAC addresses, members of bonds, devices of routes
 	size_t hops;
 };
 
@@ -145,7 +146,7 @@ static int look_at_devices(struct links_part *l, const struct instance *i, struc
 		return -err->code;
 	}
 	links_plan_devices(&l->plan, devices.links, devices.n_links);
-	ret->stale = macs_stale(i, &devices);
+	ret->stale = macs_stale(i, &devices) || macs_stale_routes(i, &devices);
 	return reattach_find(i, devices.links, devices.n_links, is_new, l, &ret->devices, err);
 }
 
@@ -168,6 +169,17 @@ static int look_at_instance(struct links_part *l, struct links_found *ret, struc
 
 // ---- changes ------------------------------------------------------------------------------------
 
+static void record_attached(struct agent *a, const struct reattach_device *d)
+{
+	CLEANUP_FREE char *what = mem_printf("attach %s", d->name);
+
+	record_change(a, &(struct record_change){.part = "links",
+						 .verb = "attach",
+						 .what = what,
+						 .why = d->returned ? "the device has returned"
+								    : "the policy names it"});
+}
+
 // All are tried; the first failure is reported.
 static int attach_devices(struct links_part *l, const struct reattach_list *list, struct err *err)
 {
@@ -188,6 +200,7 @@ static int attach_devices(struct links_part *l, const struct reattach_list *list
 			   d->returned ? " again" : ", which the policy names",
 			   hook_mode_name(result.mode), result.notice[0] ? ": " : "",
 			   result.notice);
+		record_attached(l->agent, d);
 		l->changed++;
 		links_plan_attached(&l->plan, d->name);
 	}

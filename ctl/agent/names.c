@@ -7,6 +7,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/names_plan.h"
+#include "ctl/agent/record.h"
 #include "ctl/agent/refreshing.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/mem.h"
@@ -50,6 +51,25 @@ static const char *reportable(const struct names_part *p, const struct err *fail
 
 // ---- asking -------------------------------------------------------------------------------------
 
+static void record_names(struct agent *a, const struct refresh *names)
+{
+	vec_each (names, one) {
+		CLEANUP_FREE char *what = mem_printf("name %s", one->name);
+
+		// An answer that cannot be put into effect changes nothing.
+		if (one->error || one->kept)
+			continue;
+		if (one->added || one->leaving || one->back || one->released)
+			record_change(a, &(struct record_change){.part = "names",
+								 .verb = "name",
+								 .what = what,
+								 .entries = true,
+								 .added = one->added + one->back,
+								 .removed = one->leaving +
+									    one->released});
+	}
+}
+
 static void on_answers(void *part, const struct refreshing_result *r)
 {
 	const struct plan_now at = plan_now();
@@ -60,6 +80,8 @@ static void on_answers(void *part, const struct refreshing_result *r)
 		names_plan_question_failed(&p->plan, reportable(p, &r->failed), &at);
 	else
 		names_plan_answered(&p->plan, &r->names, &r->refused, &at);
+	if (!r->failed.text[0])
+		record_names(p->agent, &r->names);
 	follow_plan(p);
 }
 

@@ -103,7 +103,7 @@ static bool is_known(struct page_part *p, struct evhttp_request *request)
 static void answer_rates(struct page_part *p, struct evhttp_request *request)
 {
 	if (!p->relays)
-		api_rates(p->agent, request);
+		api_rates(p->agent, request, LIVE_FROM_PAGE);
 	else if (evhttp_request_get_command(request) == EVHTTP_REQ_GET)
 		page_relay(p->relays, request);
 	else

@@ -27,6 +27,9 @@ struct agent_process;
 #define PROCESS_RESOLVER      "WEIR_RESOLVER" // --resolver and --resolver-timeout of the agent,
 #define PROCESS_TIMEOUT       "WEIR_TIMEOUT"  // unless the command has its own
 
+// The author of a line of batch --each precedes the line, between two of these.
+#define BATCH_AUTHOR "\001"
+
 // The authors of changes without a more exact one.
 #define PROCESS_AGENT     "agent"
 #define PROCESS_AGENT_API "agent (api)"

@@ -154,10 +154,10 @@ static void add_ended(const char *instance, const struct presence *p, const char
 	num_format_duration_ms(now_s > since_s ? (now_s - since_s) * 1000 : 0, ago);
 	if (error)
 		add(to, start_again(instance, p),
-		    "the agent has failed %s ago: %s; it is missed for: %s", ago, error, needs);
+		    "the agent failed %s ago: %s; it is missed for: %s", ago, error, needs);
 	else
 		add(to, start_again(instance, p),
-		    "the agent has ended %s ago, and is missed for: %s; 'weir forget --agent' ends "
+		    "the agent ended %s ago and is missed for: %s; 'weir forget --agent' ends "
 		    "this alarm",
 		    ago, needs);
 }

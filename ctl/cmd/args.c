@@ -36,14 +36,18 @@ static int unknown(const struct args *args, const char *word, struct err *err)
 {
 	CLEANUP_FREE char *bare = mem_strdup(word + strspn(word, "-"));
 	CLEANUP_VEC VEC(const char *) names = {0};
+	const struct args_option *exact;
 	const char *near;
 
 	bare[strcspn(bare, "=")] = '\0';
+	exact = find(args, bare, strlen(bare), 0);
 	for (size_t t = 0; t < ARRAY_SIZE(args->tables); t++)
 		for (const struct args_option *o = args->tables[t]; o && o->name; o++)
 			vec_push(&names, o->name);
 	near = word[1] == '-' ? diag_nearest(bare, names.at, names.n) : NULL;
 	err_input(err, "unknown option '%s'", word);
+	if (exact)
+		return err_hint(err, "did you mean '--%s'?", exact->name);
 	if (foreign_hint(args, word, bare))
 		return err_hint(err, "%s", foreign_hint(args, word, bare));
 	if (near)
@@ -129,8 +133,12 @@ static bool is_option(const char *word)
 static int parse_option(struct args *args, const char *word, const char *next, bool *ret_next,
 			struct err *err)
 {
-	return word[1] == '-' ? long_option(args, word, next, ret_next, err)
-			      : short_options(args, word, next, ret_next, err);
+	if (word[1] == '-')
+		return long_option(args, word, next, ret_next, err);
+	// "-for 1h" is not -f with the file "or".
+	if (word[2] && find(args, word + 1, strcspn(word + 1, "="), 0))
+		return unknown(args, word, err);
+	return short_options(args, word, next, ret_next, err);
 }
 
 int args_parse(struct args *args, char **argv, size_t n, bool until_word, size_t *ret_used,
@@ -221,5 +229,27 @@ int args_expect_words(const struct args *args, size_t min, size_t max, const cha
 		return err_input(err, "missing %s", what);
 	if (args->words.n > max)
 		return err_input(err, "unexpected argument '%s'", args->words.at[max]);
+	return 0;
+}
+
+static bool is_among(const char *options, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = options; (at = strstr(at, name)); at += len)
+		if ((at == options || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+			return true;
+	return false;
+}
+
+int args_expect_options(const struct args *args, const char *word, const char *options,
+			struct err *err)
+{
+	vec_each (&args->given, given) {
+		const char *name = given->option->name;
+
+		if (args_knows(args, name) && !is_among(options, name))
+			return err_input(err, "'%s' has no option --%s", word, name);
+	}
 	return 0;
 }

@@ -55,3 +55,8 @@ size_t args_values(const struct args *args, const char *name, const char **ret, 
 // Fails unless there are min..max words; `what` names the missing one: "missing %s".
 int args_expect_words(const struct args *args, size_t min, size_t max, const char *what,
 		      struct err *err);
+
+// Fails if an option of the command is given that is not among `options`, words that are separated
+// by blanks. `word` is the word of the command line that has these only.
+int args_expect_options(const struct args *args, const char *word, const char *options,
+			struct err *err);

@@ -27,6 +27,12 @@ struct context {
 	const char *by;         // the author of changes, if it is the agent; NULL: the login
 	const char *line;       // the command line, stored with the lock
 	struct out *out;
+	char *about; // backends that were changed, for the record (changelog_line.h); owned
+	enum {
+		NOTED_NOTHING,
+		NOTED_CHANGES, // what has changed, or nothing has
+		NOTED_ALL,     // also failures
+	} noted;               // what is recorded already (cmd/changing.h)
 };
 
 // Option of commands that print tables.
@@ -35,6 +41,14 @@ struct context {
 		.name = "wide", .help = "do not fit tables to the width of the terminal" \
 	}
 
+// Changes that a command can make, for the record of `weir changes`.
+enum command_changes {
+	CHANGES_NOTHING,
+	CHANGES_ENTRIES,
+	CHANGES_INSTANCE, // under the lock
+	CHANGES_AT_ONCE,  // without the lock
+};
+
 struct command {
 	const char *name;
 	const char *usage;                  // "WHAT… [OPTIONS]"
@@ -42,6 +56,7 @@ struct command {
 	const char *text;                   // further paragraphs of `weir help COMMAND`, or NULL
 	const struct args_option *options;  // the last one has no name; or NULL
 	const struct args_foreign *foreign; // the last one has no name; or NULL
+	enum command_changes changes;
 	// Returns 0, or a negative errno with err set. Results are in ctx->out.
 	int (*run)(struct context *ctx, const struct args *args, struct err *err);
 };
@@ -50,7 +65,6 @@ struct command {
 extern const struct args_option global_options[];
 // In the order of `weir help`; ended by NULL.
 extern const struct command *const commands[];
-// The title of the group that begins with this command, for people; NULL: none begins.
 // The replacement for a command of similar tools; NULL: not known.
 const char *commands_foreign(const char *word);
 
@@ -58,4 +72,5 @@ extern const struct command cmd_attach, cmd_detach, cmd_restore, cmd_forget, cmd
 	cmd_allow, cmd_unallow, cmd_batch, cmd_refresh, cmd_list, cmd_check, cmd_apply, cmd_confirm,
 	cmd_rollback, cmd_diff, cmd_show, cmd_history, cmd_explain, cmd_status, cmd_stats,
 	cmd_metrics, cmd_watch, cmd_bypass, cmd_doctor, cmd_decap, cmd_run, cmd_service, cmd_drain,
-	cmd_undrain, cmd_weight, cmd_backend, cmd_rule, cmd_top, cmd_page, cmd_import;
+	cmd_undrain, cmd_weight, cmd_backend, cmd_rule, cmd_top, cmd_page, cmd_import, cmd_changes,
+	cmd_capture;

@@ -92,6 +92,16 @@ static void differ(struct diff *d, const char *what, const char *name)
 	out_line(d->ctx->out, "%s %s differs", what, name);
 }
 
+// The text that the accepted policy has for this file. A policy file of another name is compared
+// with its policy file, the first one.
+static const struct environment_file *before(const struct diff *d,
+					     const struct environment_file *file)
+{
+	const struct environment_file *old = environment_find_file(d->old, file->path);
+
+	return old || file != d->new->files.at || !d->old->files.n ? old : d->old->files.at;
+}
+
 static void compare_files(struct diff *d)
 {
 	vec_each (&d->new->files, file) {
@@ -101,7 +111,7 @@ static void compare_files(struct diff *d)
 			continue;
 		differ(d, "file", file->path);
 		if (!d->ctx->json)
-			print_unified(d->ctx->out, file->path, old, file);
+			print_unified(d->ctx->out, file->path, before(d, file), file);
 	}
 	vec_each (&d->old->files, file)
 		if (!environment_find_file(d->new, file->path))
@@ -116,13 +126,14 @@ static void compare_names(struct diff *d)
 				differ(d, "name", name->name);
 }
 
-// The accepted revision need not be the policy that packets meet.
+// The accepted revision need not be the policy that packets meet. Another
+// text may name other devices and addresses than the revision did.
 static void compare_active(struct diff *d, const char *id, const struct candidate *c)
 {
 	struct out *o = d->ctx->out;
 	char state[160];
 
-	if (unchanged_state(d->ctx->instance, id, c, state, sizeof(state)))
+	if (unchanged_state(d->ctx->instance, id, d->differences ? NULL : c, state, sizeof(state)))
 		return;
 	d->differences++;
 	out_object(o, NULL);

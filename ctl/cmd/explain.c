@@ -5,18 +5,19 @@
 #include <string.h>
 
 #include "ctl/base/num.h"
+#include "ctl/cmd/explain_service.h"
 #include "ctl/cmd/explain_show.h"
 #include "ctl/cmd/packet_text.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/decision.h"
 #include "ctl/control/frame.h"
-#include "ctl/control/pcap.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/test_program.h"
+#include "ctl/net/capture_file.h"
 #include "ctl/policy/rule_text.h"
 
 #include <linux/bpf.h>
@@ -298,9 +299,8 @@ static void show_answer(const struct asked *a, const struct explain_question *q,
 	show_bytes(a, "packet_hex", "packet:", q->frame, q->length);
 	show_cut(a, q);
 	if (r->supposed && a->e.test)
-		out_line(o,
-			 "  assumed:     over and established as given; overlay and dynamic sets "
-			 "empty");
+		out_line(o, "  assumed:     over, established and unroutable as given; overlay and "
+			    "dynamic sets empty");
 }
 
 static int ask(struct asked *a, const struct explain_question *q, const char *head, struct err *err)
@@ -331,6 +331,7 @@ static int ask_words(struct asked *a, struct err *err)
 			.iface = p->iface,
 			.over = p->over,
 			.established = p->established,
+			.unroutable = p->unroutable,
 		};
 
 		if ((code = frame_build(p, frame, &q.length, err)))
@@ -346,6 +347,7 @@ static int read_question(const struct asked *a, struct explain_question *q, stru
 {
 	q->over = args_has(a->args, "over");
 	q->established = args_has(a->args, "established");
+	q->unroutable = args_has(a->args, "unroutable");
 	return explain_iface(&a->e, args_value(a->args, "on"), &q->iface, err);
 }
 
@@ -398,7 +400,7 @@ static int ask_hex(struct asked *a, struct err *err)
 	return ask(a, &q, "", err);
 }
 
-static int ask_captured(struct asked *a, const struct pcap_packet *p, struct err *err)
+static int ask_captured(struct asked *a, const struct captured_packet *p, struct err *err)
 {
 	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
 	struct explain_question q = {.frame = frame, .length = p->length};
@@ -431,19 +433,19 @@ static int read_number(const struct args *args, uint64_t *ret, struct err *err)
 
 static int ask_pcap(struct asked *a, struct err *err)
 {
-	CLEANUP_PCAP struct pcap file = {0};
+	CLEANUP_CAPTURE_FILE struct capture_file file = {0};
 	const char *path = args_value(a->args, "pcap");
-	struct pcap_packet packet;
+	struct captured_packet packet;
 	uint64_t number;
 	bool any = false;
 	int code = read_number(a->args, &number, err), more;
 
 	if (code)
 		return code;
-	if ((code = pcap_open(path, &file, err)))
+	if ((code = capture_file_open(path, &file, err)))
 		return code;
 	a->brief = !number && !a->ctx->verbose;
-	while ((more = pcap_next(&file, &packet, err))) {
+	while ((more = capture_file_next(&file, &packet, err))) {
 		if (more < 0) {
 			err_prefix(err, "'%s'", path);
 			return more;
@@ -476,6 +478,8 @@ static char *join_packet(const struct args *args)
 		text_add(&t, " over");
 	if (args_has(args, "established"))
 		text_add(&t, " established");
+	if (args_has(args, "unroutable"))
+		text_add(&t, " unroutable");
 	return text_take(&t);
 }
 
@@ -526,10 +530,10 @@ static int check_args(const struct args *args, struct err *err)
 		return err_input(err, "give only one of: a packet in words, --hex, --pcap");
 	if (args_has(args, "packet") && !pcap)
 		return err_input(err, "--packet needs --pcap");
-	if (args->words.n == 1 &&
-	    (args_has(args, "on") || args_has(args, "over") || args_has(args, "established")))
-		return err_input(err,
-				 "--on, --over and --established need a packet, not an address");
+	if (args->words.n == 1 && (args_has(args, "on") || args_has(args, "over") ||
+				   args_has(args, "established") || args_has(args, "unroutable")))
+		return err_input(err, "--on, --over, --established and --unroutable need a "
+				      "packet, not an address");
 	return 0;
 }
 
@@ -572,6 +576,7 @@ static const struct args_option options[] = {
 	{.name = "over",
 	 .help = "assume that rates and numbers of connections are exceeded, chances taken"},
 	{.name = "established", .help = "assume that the packet belongs to a connection"},
+	{.name = "unroutable", .help = "assume that no route to its source leads by the interface"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},

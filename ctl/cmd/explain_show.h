@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Shared by the two forms of `weir explain`: the text for rules, entries, defaults and
-// services.
+// Shared by the two forms of `weir explain`: the text for rules, entries and defaults.
 #pragma once
 
 #include "ctl/base/text.h"
@@ -39,9 +38,3 @@ void explain_warn(struct context *ctx, const struct explain *e);
 // weir explain ADDRESS.
 int explain_address(struct context *ctx, const struct explain_request *request, const char *word,
 		    struct err *err);
-
-// "service www edge.weir:9, to 10.0.0.12".
-void explain_add_service(struct text *t, const struct explain *e, const struct test_result *r);
-
-// Slot, owner, former owner, pin, and the rule that passed the packet.
-void explain_show_service(struct out *o, const struct explain *e, const struct test_result *r);

@@ -14,13 +14,16 @@ const struct command *const commands[] = {
 	&cmd_block, &cmd_unblock, &cmd_allow, &cmd_unallow, &cmd_list, &cmd_batch, &cmd_rule, &cmd_refresh,
 	&cmd_attach, &cmd_detach, &cmd_restore, &cmd_forget,
 	&cmd_check, &cmd_apply, &cmd_confirm, &cmd_rollback, &cmd_diff, &cmd_show, &cmd_history,
+	&cmd_changes,
 	&cmd_import,
-	&cmd_status, &cmd_explain, &cmd_stats, &cmd_top, &cmd_page, &cmd_watch, &cmd_metrics, &cmd_doctor, &cmd_bypass,
+	&cmd_status, &cmd_explain, &cmd_stats, &cmd_top, &cmd_page, &cmd_watch, &cmd_capture,
+	&cmd_metrics, &cmd_doctor, &cmd_bypass,
 	&cmd_service, &cmd_drain, &cmd_undrain, &cmd_weight, &cmd_backend, &cmd_decap,
 	&cmd_run,
 	NULL,
 };
 
+// The title of the group that begins with this command; NULL: it begins none.
 static const char *commands_group(const struct command *c)
 {
 	static const struct {
@@ -171,6 +174,24 @@ static void set_options(struct out *o, const char *key, const struct args_option
 	out_end(o);
 }
 
+static void set_commands(struct out *o)
+{
+	const char *group = NULL;
+
+	out_array(o, "commands");
+	for (const struct command *const *one = commands; *one; one++) {
+		const char *begun = commands_group(*one);
+
+		group = begun ? begun : group;
+		out_object(o, NULL);
+		out_set_string(o, "name", (*one)->name);
+		out_set_string(o, "group", group);
+		out_set_string(o, "summary", (*one)->summary);
+		out_end(o);
+	}
+	out_end(o);
+}
+
 void help_document(struct out *o, const struct command *c, const struct args_option *globals)
 {
 	if (c) {
@@ -180,14 +201,7 @@ void help_document(struct out *o, const struct command *c, const struct args_opt
 		out_set_string(o, "text", c->text);
 		set_options(o, "options", c->options);
 	} else {
-		out_array(o, "commands");
-		for (const struct command *const *one = commands; *one; one++) {
-			out_object(o, NULL);
-			out_set_string(o, "name", (*one)->name);
-			out_set_string(o, "summary", (*one)->summary);
-			out_end(o);
-		}
-		out_end(o);
+		set_commands(o);
 	}
 	set_options(o, "global_options", globals);
 }

@@ -26,6 +26,7 @@ struct batch_line {
 	size_t bad;                   // lines left out by --keep-going
 	unsigned resolver_timeout_ms; // 0: default
 	char by[160];
+	char *own;             // its text in batch --each, where it is recorded as a command
 	char *note;            // of the intent
 	struct block_url *url; // list of --url; NULL: none
 };

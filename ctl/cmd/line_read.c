@@ -9,6 +9,7 @@
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
+#include "ctl/net/dns.h"
 
 #define RESOLVE_MAX_MS 600000
 
@@ -21,11 +22,24 @@ static uint64_t wall_clock(void)
 	return (uint64_t)now.tv_sec + (now.tv_nsec > 0);
 }
 
-static int read_resolver_timeout(const struct args *args, unsigned *ret, struct err *err)
+// The name servers are asked for what must not be blocked, too: a wrong list is no failure of that.
+static int check_resolver(const struct args *args, struct err *err)
+{
+	struct dns_options options = {.servers = args_value(args, "resolver")};
+	CLEANUP_FREE struct addr *servers = NULL;
+	size_t n;
+
+	return options.servers ? dns_servers(&options, &servers, &n, err) : 0;
+}
+
+static int read_resolver(const struct args *args, unsigned *ret, struct err *err)
 {
 	const char *text = args_value_or(args, "resolver-timeout", PROCESS_TIMEOUT);
 	uint64_t ms = 0;
+	int code = check_resolver(args, err);
 
+	if (code)
+		return code;
 	if (text && num_parse_time_ms(text, strlen(text), 1, RESOLVE_MAX_MS, &ms))
 		return err_input(err, "'%s' is not a time of 1ms to 10m", text);
 	*ret = (unsigned)ms;
@@ -53,13 +67,12 @@ static int read_addition(const struct context *ctx, struct batch_line *line, str
 
 	line->change.force = args_has(args, "force");
 	intent->fleeting |= live;
-	show_author(ctx, line->by, sizeof(line->by));
 	if ((code = overlay_until(args, intent->now_s, &intent->until_s, err)))
 		return code;
 	if ((code = overlay_group(args, intent->allow, &intent->group, err)))
 		return code;
 	intent->note = line->note = overlay_note(args);
-	if ((code = read_resolver_timeout(args, &line->resolver_timeout_ms, err)))
+	if ((code = read_resolver(args, &line->resolver_timeout_ms, err)))
 		return code;
 	if ((code = block_url_read(ctx, line, err)))
 		return code;
@@ -68,7 +81,8 @@ static int read_addition(const struct context *ctx, struct batch_line *line, str
 		return code;
 	if ((code = refuse_directions(&line->change, err)))
 		return code;
-	if (!line->change.targets.items.items.n && !list)
+	if (!line->change.targets.items.items.n &&
+	    !(list && (args_has(args, "file") || args_has(args, "url"))))
 		return err_input(
 			err, "missing WHAT to %s: an address, a prefix, a host name, or -f FILE",
 			line->change.verb);
@@ -84,8 +98,8 @@ static int read_scope(const struct args *args, struct entry_change *c, struct er
 	bool all = args_has(args, "all"), named = c->targets.items.items.n;
 
 	if (all && (named || c->intent.list[0] || args_has(args, "set")))
-		return err_input(err,
-				 "--all can be combined with --origin, --to and --dry-run only");
+		return err_input(
+			err, "--all can be combined with --origin, --to, --out and --dry-run only");
 	if (named)
 		c->scope = SCOPE_TARGETS;
 	else if (c->intent.list[0])
@@ -137,6 +151,7 @@ int line_read(const struct context *ctx, const struct args *args, const struct l
 		return code;
 	line->args = args;
 	line->verb = verb;
+	show_author(ctx, line->by, sizeof(line->by));
 	line->dry_run = args_has(args, "dry-run");
 	c->verb = verb->command->name;
 	c->removes = removes;

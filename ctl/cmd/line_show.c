@@ -233,10 +233,23 @@ static void add_what(struct text *t, const struct entry_change *c)
 		text_addf(t, " of origin %s", c->intent.origin);
 }
 
+static void describe_nothing(struct text *text, const struct intent *intent)
+{
+	text_add(text, "nothing to remove for ");
+	if (intent->list[0])
+		text_addf(text, "list %s", intent->list);
+	if (intent->origin[0])
+		text_addf(text, "%sorigin %s", intent->list[0] ? " of " : "", intent->origin);
+}
+
 static void describe_removal(struct text *text, const struct batch_line *line)
 {
 	const struct entry_change *c = &line->change;
 
+	if (!c->done.removed && (c->scope == SCOPE_LIST || c->scope == SCOPE_ORIGIN)) {
+		describe_nothing(text, &c->intent);
+		return;
+	}
 	if (!c->done.removed && c->targets.items.items.n == 1)
 		text_add(text, "nothing to remove for ");
 	else if (line->dry_run)

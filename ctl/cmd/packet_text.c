@@ -18,15 +18,13 @@ static bool has_ports(uint8_t proto)
 	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
 }
 
-static const char *const flag_names[] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
-
 static void add_flags(struct text *t, uint8_t flags)
 {
 	const char *gap = " [";
 
 	for (unsigned bit = 0; bit < 8; bit++)
 		if (flags & 1u << bit) {
-			text_addf(t, "%s%s", gap, flag_names[bit]);
+			text_addf(t, "%s%s", gap, names_of_flag((uint8_t)(1u << bit)));
 			gap = ",";
 		}
 	text_add(t, flags ? "]" : " [none]");
@@ -131,6 +129,6 @@ void packet_set_fields(struct out *o, const struct packet_fields *p)
 	out_array(o, "flags");
 	for (unsigned bit = 0; bit < 8; bit++)
 		if (p->flags & 1u << bit)
-			out_item_string(o, flag_names[bit]);
+			out_item_string(o, names_of_flag((uint8_t)(1u << bit)));
 	out_end(o);
 }

@@ -6,6 +6,7 @@
 #include "ctl/cmd/document.h"
 
 #define ENTRIES "30" // those that have caught most
+#define CHANGES "12"
 
 static void set_error(struct out *o, const char *key, const struct err *why)
 {
@@ -44,6 +45,7 @@ int page_document(struct context *ctx, struct err *err)
 		{"entries",
 		 {.command = &cmd_list, .options = {"--sort=packets", "--top=" ENTRIES}}},
 		{"history", {.command = &cmd_history}},
+		{"changes", {.command = &cmd_changes, .options = {"--last=" CHANGES}}},
 	};
 	struct document status = {.command = &cmd_status};
 	int code = document_ask(ctx, &status, err);

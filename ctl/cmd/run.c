@@ -13,6 +13,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/cmd/applying.h"
+#include "ctl/cmd/changing.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance.h"
@@ -41,6 +42,7 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 	if (policy_was_replaced(ctx->instance, a->policy))
 		return 0;
 	code = applying_file(ctx, args, a->policy, !a->takes_all, err);
+	changing_note(&cmd_apply, args, ctx, code, err);
 	if (!code)
 		return 0;
 	if (look_for_ifaces(ctx, &any, &why) || !any)
@@ -123,6 +125,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.metrics = args_value(args, "metrics"),
 		.hook = args_value(args, "hook"),
 		.keeps_history = !args_has(args, "no-history"),
+		.keeps_drops = args_has(args, "keep-drops"),
 		.page_group = args_value(args, "page-group"),
 		.resolver = args_value(args, "resolver"),
 		.resolver_timeout = args_value(args, "resolver-timeout"),
@@ -171,6 +174,8 @@ static const struct args_option options[] = {
 	{.name = "hook",
 	 .arg = "PROGRAM",
 	 .help = "run PROGRAM for each change of backends, trials, feeds and alarms"},
+	{.name = "keep-drops",
+	 .help = "read drops also while no client of /v1/events asks for them"},
 	{.name = "metrics",
 	 .arg = "ADDR:PORT",
 	 .help = "also serve /metrics there, to everybody who can reach it"},

@@ -1,63 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir stats: packets and bytes by reason, rule, backend and owner of entries.
-#include <errno.h>
-#include <string.h>
-
 #include "ctl/base/mem.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
-#include "ctl/cmd/show.h"
+#include "ctl/cmd/stats_owners.h"
 #include "ctl/control/devices.h"
-#include "ctl/control/entries/sums.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
-
-static void show_sum(struct out *o, const struct owner_sum *sum)
-{
-	out_row(o);
-	if (sum->list[0])
-		out_cell(o, "list", "LIST", sum->list);
-	out_set_string(o, "origin", sum->origin);
-	out_cell(o, NULL, "ORIGIN", sum->origin[0] ? sum->origin : "(none)");
-	out_cell(o, "verb", "VERB", sum->verb);
-	out_tint(o, strcmp(sum->verb, "block") ? OUT_GREEN : OUT_RED);
-	out_cell_u64(o, "entries", "ENTRIES", sum->entries);
-	out_cell_u64(o, "packets", "PACKETS", sum->total.packets);
-	out_cell_u64(o, "bytes", "BYTES", sum->total.bytes);
-}
-
-static void show_owners(struct out *o, const char *key, const struct owner_sums *sums)
-{
-	out_table(o, key);
-	vec_each (sums, sum)
-		show_sum(o, sum);
-	out_table_end(o);
-}
-
-// Prints the tables "origins" and "lists".
-static int show_all_owners(struct context *ctx, struct err *err)
-{
-	CLEANUP(owner_sums_free) struct owner_sums origins = {0}, lists = {0};
-	CLEANUP_STORE struct store *store = NULL;
-	CLEANUP_ENTRIES struct entries entries = {0};
-	const struct entry *entry;
-	size_t number = 0;
-	int code = store_read(ctx->instance, &store, err);
-
-	if (code)
-		return code;
-	show_damage(&store->damaged);
-	entries = entries_of(store);
-	while ((entry = entries_next(&entries))) {
-		if ((code = entries_count(&entries, err)))
-			return code;
-		owner_sums_add(&origins, &lists, entry, ++number, NULL);
-	}
-	show_owners(ctx->out, "origins", &origins);
-	show_owners(ctx->out, "lists", &lists);
-	return 0;
-}
 
 static void show_counter(struct context *ctx, const char *iface, enum weir_reason reason,
 			 const struct counter *c)
@@ -75,7 +25,7 @@ static void show_counter(struct context *ctx, const char *iface, enum weir_reaso
 	out_cell(o, NULL, "MEANING", reason_text(reason));
 }
 
-static void show_sums(struct context *ctx, const struct args *args, const struct counters *c)
+static void show_reasons(struct context *ctx, const struct args *args, const struct counters *c)
 {
 	for (enum weir_reason r = 0; r < WEIR_REASON_COUNT; r++) {
 		struct counter sum = counters_reason(c, r);
@@ -111,11 +61,15 @@ static int show_ifaces(struct context *ctx, const struct instance *i, const stru
 static void show_tallies(struct context *ctx, const struct args *args, const struct counters *c)
 {
 	struct out *o = ctx->out;
+	bool any = false;
 
 	out_table(o, "events");
 	for (enum weir_tally t = 0; t < WEIR_TALLY_COUNT; t++) {
 		if (!c->tally[t] && !args_has(args, "all") && !ctx->json)
 			continue;
+		if (!any)
+			out_line(o, "%s", "");
+		any = true;
 		out_row(o);
 		out_cell(o, "event", "EVENT", tally_name(t));
 		out_cell_u64(o, "times", "TIMES", c->tally[t]);
@@ -143,7 +97,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (args_has(args, "interfaces"))
 		code = show_ifaces(ctx, i, counters, err);
 	else
-		show_sums(ctx, args, counters);
+		show_reasons(ctx, args, counters);
 	out_table_end(ctx->out);
 	if (code)
 		return code;
@@ -152,7 +106,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if ((code = service_show_stats(ctx->out, ctx->instance, err)))
 		return code;
-	return show_all_owners(ctx, err);
+	return stats_owners_show(ctx, err);
 }
 
 static const struct args_option options[] = {

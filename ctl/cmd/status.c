@@ -11,6 +11,7 @@
 #include "ctl/base/time.h"
 #include "ctl/cmd/agent_problems.h"
 #include "ctl/cmd/alerts.h"
+#include "ctl/cmd/changing.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/show.h"
@@ -19,10 +20,10 @@
 #include "ctl/cmd/status_connections.h"
 #include "ctl/cmd/status_feeds.h"
 #include "ctl/cmd/status_limits.h"
+#include "ctl/cmd/status_macs.h"
 #include "ctl/cmd/status_names.h"
 #include "ctl/cmd/status_services.h"
 #include "ctl/control/detach_stale.h"
-#include "ctl/control/macs.h"
 #include "ctl/control/rates.h"
 #include "ctl/control/revisions.h"
 #include "ctl/control/state.h"
@@ -371,20 +372,6 @@ static void alarm_iface(struct status *s, uint32_t number)
 			  num_format_duration_ms((bypassed_ms + 999) / 1000 * 1000, left));
 }
 
-// An open interface has an alarm already, with the same remedy.
-static void alarm_macs(struct status *s)
-{
-	const struct device *d = &s->devices.at[macs_stale(s->instance, &s->devices)];
-
-	if (d->state == DEVICE_HELD)
-		alarm_add(s, IFACE, d->iface.name,
-			  "the MAC address or the members of '%s', or of a device above it, have "
-			  "changed: services and reject ignore frames to the new address, and a "
-			  "new member may count as a member of another bond (" MEND(
-				  "weir attach %s") " reads them again)",
-			  d->iface.name, d->iface.name);
-}
-
 static void fill_sets(struct status *s)
 {
 	for (uint32_t n = 0; n < s->about->n_sets; n++)
@@ -473,7 +460,7 @@ static void show_alarms(struct status *s)
 	alarm_state(s);
 	alarm_outgoing(s);
 	status_names_alarms(s->ctx, s->about->revision, alarm_add, s);
-	alarm_macs(s);
+	status_macs_alarms(s->instance, &s->devices, s->about, &s->reach, alarm_add, s);
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
 		if (s->devices.at[number].state != DEVICE_FREE)
 			alarm_iface(s, number);
@@ -638,6 +625,7 @@ static int show_instance(struct context *ctx, const struct args *args, size_t *r
 	status_names_read(ctx->instance, &s.agent, &s.names);
 	status_names_show(ctx, &s.names, s.clock.wall_ms / 1000);
 	status_feeds_show(ctx, &s.agent, s.clock.wall_ms / 1000);
+	changing_show_lost(ctx);
 	show_ifaces(&s);
 	status_services_show(ctx, &s.pool);
 	fill_sets(&s);
