@@ -30,6 +30,7 @@ def tree(folder):
     (folder / "tests").mkdir()
     for name in "run", "unsteady.py":
         shutil.copy(ROOT / "tests" / name, folder / "tests")
+    (folder / "tests/leftovers.py").write_text("def remove():\n    return 0\n", encoding="ascii")
     for name in "weir", "tests/datapath/cases.txt":
         (folder / "build" / name).touch()
 
