@@ -22,8 +22,6 @@ _Static_assert(WEIR_REASON_COUNT <= 64, "a bit for each reason");
 /* Decided before a byte is copied. */
 static __always_inline bool capture_wants(const struct xdp_md *ctx, __u32 reason, __u32 rule)
 {
-	if (bpf_jiffies64() >= knobs.capture_until)
-		return false;
 	if (!(knobs.capture_reasons >> (reason & 63) & 1))
 		return false;
 	if (knobs.capture_iface && knobs.capture_iface != iface_number(ctx))
@@ -46,8 +44,8 @@ static __always_inline int capture_copy(struct xdp_md *ctx, const struct capture
 	return 0;
 }
 
-/* Global, so that it is verified once. */
-__noinline int capture_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u64 bytes)
+/* share: of all packets, in the record. Global, so that it is verified once. */
+__noinline int capture_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u64 bytes, __u32 share)
 {
 	struct captured head = {.time_ns = bpf_ktime_get_ns(), .reason = reason, .rule = rule};
 	int failed;
@@ -56,7 +54,7 @@ __noinline int capture_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u64
 		return 0;
 	head.ifindex = ctx->ingress_ifindex;
 	head.bytes = bytes;
-	head.share = knobs.capture;
+	head.share = share;
 	head.length = bpf_xdp_get_buff_len(ctx);
 	head.captured = head.length < knobs.capture_snap ? head.length : knobs.capture_snap;
 	if (!head.captured)

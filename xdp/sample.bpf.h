@@ -25,8 +25,6 @@ __noinline int sample_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u64 
 	struct sampled *s;
 	__s64 failed;
 
-	if (bpf_jiffies64() >= knobs.sample_until)
-		return 0;
 	s = bpf_ringbuf_reserve(&samples, sizeof(*s), 0);
 	if (!s) {
 		tally(TALLY_SAMPLES_LOST);
@@ -48,14 +46,27 @@ __noinline int sample_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u64 
 	return 0;
 }
 
+static __always_inline __u32 share_until(__u32 share, __u64 until, __u64 now)
+{
+	return now < until ? share : 0;
+}
+
 /* Samples or captures a packet by its number (sample_number()). Global, so that the common path has
- * one call. */
+ * one call. A reader that was killed ends no lease: its share goes with the first packet after it,
+ * and the next ones do without this call. */
 __noinline int take(struct xdp_md *ctx, __u32 reason, __u32 rule, __u64 bytes, __u32 number)
 {
-	if (number < knobs.sample)
-		sample_write(ctx, reason, rule, bytes, knobs.sample);
-	if (number < knobs.capture)
-		capture_write(ctx, reason, rule, bytes);
+	__u64 now = bpf_jiffies64();
+	__u32 sample = share_until(knobs.sample, knobs.sample_until, now);
+	__u32 capture = share_until(knobs.capture, knobs.capture_until, now);
+	__u32 larger = sample > capture ? sample : capture;
+
+	if (unlikely(knobs.chosen > larger))
+		knobs.chosen = larger;
+	if (number < sample)
+		sample_write(ctx, reason, rule, bytes, sample);
+	if (number < capture)
+		capture_write(ctx, reason, rule, bytes, capture);
 	return 0;
 }
 

@@ -267,6 +267,7 @@ static void test_lease(struct test *t)
 	rig_wait(s->rig, end);
 	rig_verdict(s->rig, &f, 100);
 	CHECK(t, consume(s) == 0, "%zu packets after the lease", s->n);
+	CHECK(t, !knobs_of(s)->chosen, "packets are still numbered after the lease");
 }
 
 // Samples and captures have shares of their own.

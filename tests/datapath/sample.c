@@ -320,9 +320,26 @@ static void test_lease(struct test *t)
 	rig_wait(s.rig, end);
 	rig_verdict(s.rig, &f, 100);
 	CHECK(t, consume(&s) == 0, "%zu samples after the lease", s.n);
+	CHECK(t, !knobs_of(&s)->chosen, "packets are still numbered after the lease");
+	sample_share(&s, ALL);
 	knobs_of(&s)->sample_until = 0;
 	rig_verdict(s.rig, &f, 100);
 	CHECK(t, consume(&s) == 0, "%zu samples without a lease", s.n);
+}
+
+// The capture of a reader that was killed ends, and the samples of another one do not.
+static void test_two_leases(struct test *t)
+{
+	CLEANUP_SETUP struct setup s;
+	struct frame f;
+
+	setup_new(&s, NULL);
+	frame_udp(&f, PASS, VIP, 10);
+	sample_share(&s, ALL / 4);
+	knobs_of(&s)->capture = knobs_of(&s)->chosen = ALL;
+	rig_verdict(s.rig, &f, 100);
+	CHECK(t, knobs_of(&s)->chosen == ALL / 4, "the share of the capture is left");
+	CHECK(t, consume(&s) > 0, "no sample beside a capture that has ended");
 }
 
 // The counter of this CPU.
@@ -408,6 +425,7 @@ const struct named_test sample_tests[] = {
 	{"sample: the same by the general program", test_policy_general},
 	{"sample: not of test programs", test_of_tests},
 	{"sample: lease", test_lease},
+	{"sample: two leases", test_two_leases},
 	{"sample: choice", test_choice},
 	{"sample: full ring", test_ring_full},
 	{NULL, NULL},
