@@ -17,7 +17,7 @@
 #include "ctl/control/need_attached.h"
 #include "ctl/control/quick_apply.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/identities.h"
+#include "ctl/datapath/rule_counts.h"
 
 #define TRIES 200 // each time another command was first
 
@@ -435,7 +435,7 @@ static int list_rule(struct context *ctx, const struct quick_rule *rule, const s
 	CLEANUP_TEXT struct text since = {0};
 	struct out *o = ctx->out;
 	num_text left;
-	int code = i ? identities_count(i, identity, &counter, err) : 0;
+	int code = i ? rule_count(i, identity, &counter, err) : 0;
 
 	if (code)
 		return code;

@@ -11,7 +11,7 @@
 #include "ctl/control/active.h"
 #include "ctl/control/tracking.h"
 #include "ctl/control/unroutable.h"
-#include "ctl/datapath/identities.h"
+#include "ctl/datapath/rule_counts.h"
 #include "ctl/net/conntrack.h"
 #include "ctl/policy/words.h"
 
@@ -19,7 +19,7 @@ static int show_rule(struct context *ctx, const struct instance *i, const struct
 		     uint8_t action, struct err *err)
 {
 	struct counter counter;
-	int code = identities_count(i, about->identity, &counter, err);
+	int code = rule_count(i, about->identity, &counter, err);
 
 	if (code)
 		return code;

@@ -19,6 +19,7 @@
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/identities.h"
 #include "ctl/datapath/kinds.h"
+#include "ctl/datapath/rule_counts.h"
 #include "ctl/policy/words.h"
 
 #define NAMES_MS     10000 // between two readings of the names of devices
@@ -200,7 +201,7 @@ static int take_rules(struct rates_reader *r, struct err *err)
 	struct reading_state *s = r->state;
 	CLEANUP_FREE struct counter *counts = mem_zalloc(list->n + 1, sizeof(*counts));
 	uint64_t began_ns = now_ns();
-	int code = identities_counts(s->instance, s->rules.at, list->n, counts, err);
+	int code = rule_counts_at(s->instance, s->rules.at, list->n, counts, err);
 
 	if (code)
 		return code;

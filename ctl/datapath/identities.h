@@ -40,10 +40,3 @@ void identities_leave(const struct instance *i, const struct identities *ids);
 
 // The index of an identity's counter; -ENOENT when it has none.
 int identities_index(const struct instance *i, const char *identity, uint32_t *ret_index);
-// The counters with these indexes, in few calls; zero for an index that does not exist. 0 or -errno
-// with err set.
-int identities_counts(const struct instance *i, const uint32_t *indexes, size_t n,
-		      struct counter *ret, struct err *err);
-// Its packets and bytes over all CPUs; zero when it has no counter.
-int identities_count(const struct instance *i, const char *identity, struct counter *ret,
-		     struct err *err);
