@@ -188,6 +188,13 @@ int file_write_at(int fd, const void *bytes, size_t len, uint64_t at)
 	return 0;
 }
 
+bool file_is_unread(int fd)
+{
+	struct pollfd end = {.fd = fd};
+
+	return poll(&end, 1, 0) > 0 && end.revents & (POLLERR | POLLHUP);
+}
+
 // A left-over of a killed process may have another mode, and the umask has taken bits away.
 static int fill_and_sync(int fd, const char *text, size_t len, mode_t mode)
 {

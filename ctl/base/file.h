@@ -29,6 +29,8 @@ int file_replace(const char *path, const char *text, size_t len, mode_t mode, st
 // Writes all bytes to a descriptor: at its position, or at an offset. 0 or -errno.
 int file_write(int fd, const void *bytes, size_t len);
 int file_write_at(int fd, const void *bytes, size_t len, uint64_t at);
+// Whether the other end of a pipe or socket has been closed: no process reads what is written.
+bool file_is_unread(int fd);
 
 // Can a file in the folder be written now? Tries it with a file that has no name, so nothing is
 // left. 0, or -errno: -ENOSPC, -EDQUOT, -EROFS, -ENOENT. 0 too where the file system cannot tell.

@@ -150,15 +150,12 @@ int capture_files_flush(struct capture_files *f, struct err *err)
 
 	f->bytes += f->pending.len;
 	f->pending.len = 0;
-	if (code == -EPIPE) {
-		f->ended = true;
-		return 0;
-	}
-	if (code) {
+	if (code && code != -EPIPE) {
 		CLEANUP_FREE char *path = path_of(f, f->number);
 
 		return err_system(err, -code, "cannot write '%s'", path);
 	}
+	f->ended = code || file_is_unread(f->fd);
 	return 0;
 }
 

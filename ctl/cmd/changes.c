@@ -3,7 +3,9 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -180,7 +182,7 @@ static int follow(struct context *ctx, const struct changelog_choice *choice, st
 		return code;
 	stop_catch();
 	print_lines(ctx, &before);
-	while (!stop_asked && !out_failed(ctx->out)) {
+	while (!stop_asked && !file_is_unread(STDOUT_FILENO)) {
 		CLEANUP_CHANGELOG struct changelog news = {0};
 		bool more;
 

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ctl/base/addr.h"
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
@@ -191,7 +193,7 @@ static int loop(struct watch *w, const struct instance *i, struct err *err)
 		err_hint(err, "weir watch logged can run at the same time");
 	if (code)
 		return code;
-	while (!stop_asked && (!w->limited || w->left)) {
+	while (!stop_asked && (!w->limited || w->left) && !file_is_unread(STDOUT_FILENO)) {
 		code = events_poll(events, 500, err);
 		if (code < 0 && code != -EINTR)
 			return code;

@@ -146,6 +146,14 @@ def test_one_watcher_at_a_time_and_the_next_when_it_is_gone(on):
     assert len(on("watch", "-c", "1").stdout.splitlines()) >= 1
 
 
+@pytest.mark.parametrize("command", [["watch", "logged"], ["-j", "watch", "logged"], ["changes", "-f"]])
+def test_a_pipe_that_is_closed(on, command):
+    """Its reader may end while there is nothing to print: an agent that was killed, or head."""
+    process = on.start(*command)
+    process.stdout.close()
+    assert process.wait(timeout=20) in (0, -signal.SIGPIPE)
+
+
 def documents(process):
     return [json.loads(line) for line in process.communicate()[0].splitlines()][:-1]
 
