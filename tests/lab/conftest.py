@@ -15,6 +15,7 @@ from policylab import Policies
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # programs inherit what is ignored, as by nohup
 
+TEST_S = int(os.environ.get("LAB_TEST_S", "900"))  # a quick one takes a second, the longest two minutes
 LONGEST = ("test_names", "test_names_failures", "test_via_path", "test_health", "test_health_states",
            "test_refresh_policy", "test_block")  # over a minute
 # Files that several workers share: each test for itself, each lab for itself, or in so many parts.
@@ -45,6 +46,23 @@ def pytest_collection_modifyitems(items):
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item, numbers[item.path.stem])))
         numbers[item.path.stem] += 1
+
+
+class Hangs(Exception):
+    pass
+
+
+def hang(*_):
+    raise Hangs(f"the test runs for more than {TEST_S} s")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol():
+    """A test that hangs fails, with the place where it waits; all others are run."""
+    signal.signal(signal.SIGALRM, hang)
+    signal.alarm(TEST_S)
+    yield
+    signal.alarm(0)
 
 
 @pytest.fixture(scope="session", autouse=True)
