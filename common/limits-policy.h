@@ -71,6 +71,13 @@
 	(1u << 20) /* at most, and POLICY_PINS_SHARED for all services without a number */
 #define POLICY_PINS_SHARED (8u << 20) /* 64 MB */
 #define POLICY_PINS_MAX    (64u << 20)
+/* Connections of a service of mode nat. A block of 65,536 places takes 53,000, and blocks
+ * have numbers of 8 bits. */
+#define POLICY_NAT_MIN         1024
+#define POLICY_NAT_MAX         (255u * 53000)
+#define POLICY_NAT_DEFAULT     262144
+#define POLICY_NAT_SOURCE_BITS 6   /* a prefix of sources has 64 addresses, a block each */
+#define POLICY_NAT_VIPS        256 /* each port of each is an end */
 
 /* Checks. A shorter `every` than this would be an attack on the backend. */
 #define POLICY_EVERY_MIN_MS 100

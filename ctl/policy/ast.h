@@ -182,6 +182,7 @@ enum ast_option { // each once, except backend
 	AST_SOURCE,
 	AST_RING,
 	AST_PINS,
+	AST_CONNECTIONS,
 	AST_CHECK,
 	AST_RAMP,
 	AST_KEEP,
@@ -197,7 +198,7 @@ struct ast_service {
 	struct ast_list vip, proto, port, source;
 	bool any_port, udp_move, hash_source;
 	uint8_t mode; // enum service_mode
-	uint64_t idle_ms, lost_ms, ramp_ms, pins;
+	uint64_t idle_ms, lost_ms, ramp_ms, pins, connections;
 	uint32_t ring;
 	uint32_t keep; // parts of 10,000
 	struct ast_check check;

@@ -81,6 +81,42 @@ static void check_options(struct service_check *k)
 	}
 }
 
+// Options that a table of connections replaces, and what has no end in it: a number for an address,
+// a port and a protocol.
+static void check_nat(struct service_check *k)
+{
+	static const char in_fullnat[] = "a source address has a place for each of its ports";
+	struct ast_service *a = k->ast;
+	bool source = service_mode_does(a->mode) & MODE_SOURCE;
+
+	if (a->hash_source)
+		fail_service(k, a->option_at[AST_HASH], "hash tuple",
+			     "'hash source' is for modes without a table of connections");
+	if (has_option(k, AST_PINS))
+		fail_service(k, a->option_at[AST_PINS],
+			     source ? in_fullnat : "connections COUNT sets the size of its table",
+			     "'pins' is for modes without a table of connections");
+	if (a->any_port)
+		fail_service(k, a->option_at[AST_SERVICE_PORT], "port 80, port 1000-1099",
+			     "in this mode it needs ports");
+	if (source && has_option(k, AST_CONNECTIONS))
+		fail_service(k, a->option_at[AST_CONNECTIONS], in_fullnat,
+			     "'connections' is for mode nat");
+	if (source && !has_option(k, AST_SOURCE))
+		fail_service(k, a->option_at[AST_MODE],
+			     "source ADDRESS, …: addresses of this host that no socket uses",
+			     "mode fullnat needs 'source'");
+}
+
+static void check_mode(struct service_check *k)
+{
+	if (service_mode_does(k->ast->mode) & MODE_NAT)
+		check_nat(k);
+	else if (has_option(k, AST_CONNECTIONS))
+		fail_service(k, k->ast->option_at[AST_CONNECTIONS], "pins COUNT",
+			     "'connections' is for mode nat");
+}
+
 static void check_body(struct service_check *k)
 {
 	const struct ast_check *check = &k->ast->check;
@@ -124,6 +160,8 @@ void check_service(struct checker *c, struct ast_service *a)
 		return;
 	check_needed(&k);
 	check_options(&k);
+	if (has_option(&k, AST_MODE))
+		check_mode(&k);
 	check_health(&k);
 	a->broken = !k.ok;
 }

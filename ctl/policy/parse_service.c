@@ -99,6 +99,12 @@ static bool parse_pins(struct parser *p, struct ast_service *s, const struct tok
 	return parse_count(p, "a number of pins", POLICY_PINS_MIN, POLICY_PINS_MAX, &s->pins);
 }
 
+static bool parse_connections(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	return parse_count(p, "a number of connections", POLICY_NAT_MIN, POLICY_NAT_MAX,
+			   &s->connections);
+}
+
 // ---- backend ------------------------------------------------------------------------------------
 
 static bool parse_backend_words(struct parser *p, struct ast_backend *b)
@@ -161,6 +167,7 @@ static const struct {
 	{"source", AST_SOURCE, parse_source},
 	{"ring", AST_RING, parse_ring},
 	{"pins", AST_PINS, parse_pins},
+	{"connections", AST_CONNECTIONS, parse_connections},
 	{"check", AST_CHECK, parse_check_option},
 	{"ramp", AST_RAMP, parse_ramp},
 	{"keep", AST_KEEP, parse_keep},

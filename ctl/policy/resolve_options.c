@@ -74,6 +74,15 @@ static uint64_t default_pins(size_t services)
 	return pins;
 }
 
+// The places of fullnat are the ports of its sources.
+static void read_connections(struct service_work *k)
+{
+	const struct ast_service *a = k->ast;
+
+	if (a->mode == SERVICE_NAT)
+		k->ret->connections = a->connections ? a->connections : POLICY_NAT_DEFAULT;
+}
+
 static void read_options(struct service_work *k)
 {
 	const struct ast_service *a = k->ast;
@@ -88,6 +97,10 @@ static void read_options(struct service_work *k)
 	r->keep = a->keep;
 	r->udp_move = a->udp_move;
 	r->hash_source = a->hash_source;
+	if (service_mode_does(a->mode) & MODE_NAT) {
+		read_connections(k);
+		return;
+	}
 	r->pins = a->pins ? a->pins : default_pins(k->r->ast->services.n);
 	r->pins_given = a->pins != 0;
 }

@@ -52,6 +52,7 @@ static void resolve_source(struct resolver *r, const struct ast_service *a,
 {
 	struct leaves leaves = {0};
 	VEC(struct prefix) all = {0};
+	VEC(struct diag_at) at = {0};
 
 	expand(&r->expander, &a->source, POLICY_LIST_ITEMS, NULL, &leaves);
 	vec_each (&leaves.all, leaf) {
@@ -64,12 +65,16 @@ static void resolve_source(struct resolver *r, const struct ast_service *a,
 			 0)
 			diag_error(r->diag, leaf->item->at, err.hint[0] ? err.hint : NULL, "%s",
 				   err.text);
-		else
+		else {
 			vec_push(&all, p);
+			vec_push(&at, leaf->item->at);
+		}
 	}
 	to->n_source = all.n;
 	to->source = arena_copy(&r->r->memory, all.at, all.n, sizeof(*all.at));
+	to->source_at = arena_copy(&r->r->memory, at.at, at.n, sizeof(*at.at));
 	vec_free(&all);
+	vec_free(&at);
 	leaves_free(&leaves);
 }
 
@@ -108,6 +113,8 @@ void resolve_services(struct resolver *r)
 		a->broken = !resolve_service(r, a, to);
 		broken = broken || a->broken;
 	}
-	if (!broken && !diag_errors(r->diag))
-		resolve_overlaps(r);
+	if (broken || diag_errors(r->diag))
+		return;
+	resolve_overlaps(r);
+	resolve_nat(r);
 }

@@ -387,10 +387,12 @@ struct resolved_service {
 	uint32_t keep; // share of the weight that is kept despite failing checks, in 1/10,000
 	bool udp_move, hash_source;
 	const struct prefix *source;
+	const struct diag_at *source_at; // where each is written
 	size_t n_source;
 	uint32_t ring;
-	uint64_t pins;
-	bool pins_given; // by the policy; else they are the default for its number of services
+	uint64_t pins;        // 0 in modes nat and fullnat
+	uint64_t connections; // 0 in other modes than nat
+	bool pins_given;      // by the policy; else they are the default for its number of services
 	struct resolved_check check;
 	const struct resolved_backend *backends;
 	size_t n_backends;

@@ -231,5 +231,6 @@ bool resolve_options(struct resolver *r, const struct ast_service *ast,
 bool resolve_check(struct resolver *r, const struct ast_service *service,
 		   struct resolved_check *ret);
 void resolve_overlaps(struct resolver *r); // resolve_overlap.c: an error for each
+void resolve_nat(struct resolver *r);      // resolve_nat.c: addresses that modes nat can translate
 bool resolve_fields(struct resolver *r, const struct ast_rule *ast,
 		    struct resolved_rule *ret); // all but addresses and ports

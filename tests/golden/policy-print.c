@@ -289,8 +289,9 @@ static void print_options(struct print *p, const struct resolved_service *s)
 		s->hash_source ? "source" : "tuple", s->udp_move ? "move" : "stay");
 	fprintf(p->f,
 		" idle %" PRIu64 "ms/%" PRIu64 "ms lost %" PRIu64 "ms ramp %" PRIu64
-		"ms keep %" PRIu32 " ring %" PRIu32 " pins %" PRIu64,
-		s->idle_tcp_ms, s->idle_udp_ms, s->lost_ms, s->ramp_ms, s->keep, s->ring, s->pins);
+		"ms keep %" PRIu32 " ring %" PRIu32 " %s %" PRIu64,
+		s->idle_tcp_ms, s->idle_udp_ms, s->lost_ms, s->ramp_ms, s->keep, s->ring,
+		s->connections ? "connections" : "pins", s->connections ? s->connections : s->pins);
 	for (size_t i = 0; i < s->n_source; i++) {
 		addr_text text;
 

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Checks the addresses of services that translate: one family, single VIPs, and sources that are no
+// end of another connection.
+
+#include "common/limits-policy.h"
+#include "ctl/policy/intervals.h"
+#include "ctl/policy/resolver.h"
+
+struct nat_check {
+	struct resolver *r;
+	const struct ast_service *ast;
+	const struct resolved_service *s;
+	uint8_t family; // its VIPs have it
+};
+
+static void fail(const struct nat_check *k, struct diag_at at, const char *hint, const char *what)
+{
+	diag_error(k->r->diag, at, hint, "service '%s': %s", k->s->name, what);
+}
+
+static const struct resolved_addresses *vip_of(const struct nat_check *k)
+{
+	return &k->r->addresses.at[k->s->vip];
+}
+
+// ---- VIPs ---------------------------------------------------------------------------------------
+
+static bool is_prefix(const struct ast_item *item)
+{
+	struct prefix p;
+
+	return item->kind == AST_WORD &&
+	       !prefix_parse_quiet(item->word, strlen(item->word), &p, NULL) && !prefix_is_host(&p);
+}
+
+static address_number count_vips(const struct resolved_addresses *vip, uint8_t family)
+{
+	struct intervals all = {0};
+	address_number n = 0;
+
+	intervals_of(vip, family, &all);
+	for (size_t i = 0; i < all.n && n <= POLICY_NAT_VIPS; i++)
+		n += all.at[i].last - all.at[i].first + 1;
+	intervals_free(&all);
+	return n;
+}
+
+static void check_vips(struct nat_check *k)
+{
+	address_number n4 = count_vips(vip_of(k), 4), n6 = count_vips(vip_of(k), 6);
+	struct leaves leaves = {0};
+
+	k->family = n4 ? 4 : 6;
+	expand(&k->r->expander, &k->ast->vip, POLICY_LIST_ITEMS, NULL, &leaves);
+	vec_each (&leaves.all, leaf)
+		if (is_prefix(leaf->item))
+			fail(k, leaf->item->at, "write each address",
+			     "in this mode a vip is a single address");
+	leaves_free(&leaves);
+	if (n4 && n6)
+		fail(k, k->ast->vip.at, "a service for each family",
+		     "in this mode its VIPs must be of one family");
+	else if (n4 + n6 > POLICY_NAT_VIPS)
+		fail(k, k->ast->vip.at, NULL, "it has more than 256 VIPs");
+}
+
+static void check_backends(const struct nat_check *k)
+{
+	for (size_t i = 0; i < k->s->n_backends; i++) {
+		const struct resolved_backend *b = &k->s->backends[i];
+
+		if (b->here)
+			fail(k, b->at, "a service of mode dr",
+			     "in this mode 'here' cannot be a backend");
+		else if (b->addr.family != k->family)
+			fail(k, b->at, "the same family: this mode does not change it",
+			     "a backend and its VIP are of different families");
+	}
+}
+
+// ---- sources ------------------------------------------------------------------------------------
+
+// Whether an address of the prefix, which has at most 64, is one of these.
+static bool has_vip(const struct prefix *p, const struct resolved_addresses *vip)
+{
+	struct addr a = p->addr;
+	uint8_t *last = &a.bytes[addr_bits(&a) / 8 - 1];
+
+	for (unsigned n = 1u << (addr_bits(&a) - p->len); n; n--, (*last)++)
+		if (resolved_contains(vip, &a, NULL))
+			return true;
+	return false;
+}
+
+static bool has_backend(const struct prefix *p, const struct resolved_service *s)
+{
+	for (size_t i = 0; i < s->n_backends; i++) {
+		struct prefix one;
+
+		if (s->backends[i].here)
+			continue;
+		one = prefix_of(&s->backends[i].addr, (uint8_t)addr_bits(&s->backends[i].addr));
+		if (prefix_contains(p, &one))
+			return true;
+	}
+	return false;
+}
+
+static const char *problem_of(const struct nat_check *k, const struct prefix *p)
+{
+	for (size_t i = 0; i < k->r->r->n_services; i++) {
+		const struct resolved_service *other = &k->r->r->services[i];
+
+		if (has_vip(p, &k->r->addresses.at[other->vip]))
+			return "a VIP cannot be a source";
+		if (has_backend(p, other))
+			return "a backend cannot be a source";
+	}
+	return NULL;
+}
+
+static bool is_earlier(const struct resolved_service *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (prefix_overlaps(&s->source[i], &s->source[n]))
+			return true;
+	return false;
+}
+
+static void check_sources(const struct nat_check *k)
+{
+	for (size_t i = 0; i < k->s->n_source; i++) {
+		const struct prefix *p = &k->s->source[i];
+		const char *problem = NULL;
+
+		if (p->addr.family != k->family)
+			problem = "a source must be of the family of its backends";
+		else if (addr_bits(&p->addr) - p->len > POLICY_NAT_SOURCE_BITS)
+			problem = "a prefix of sources has at most 64 addresses";
+		else if (is_earlier(k->s, i))
+			problem = "duplicate source";
+		else
+			problem = problem_of(k, p);
+		if (problem)
+			fail(k, k->s->source_at[i], NULL, problem);
+	}
+}
+
+static void check_protos(const struct nat_check *k)
+{
+	if (k->s->mode == SERVICE_FULLNAT && bits_has(k->s->proto.bits, PROTO_SCTP))
+		fail(k, k->ast->proto.at, "mode nat keeps the ports of SCTP",
+		     "mode fullnat is for tcp and udp");
+}
+
+void resolve_nat(struct resolver *r)
+{
+	for (size_t i = 0; i < r->r->n_services; i++) {
+		struct nat_check k = {
+			.r = r, .ast = &r->ast->services.at[i], .s = &r->r->services[i]};
+
+		if (!(service_mode_does(k.s->mode) & MODE_NAT))
+			continue;
+		check_vips(&k);
+		check_backends(&k);
+		check_protos(&k);
+		if (service_mode_does(k.s->mode) & MODE_SOURCE)
+			check_sources(&k);
+	}
+}
