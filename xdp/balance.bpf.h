@@ -22,20 +22,6 @@ static __always_inline void test_backend(const struct packet *pkt, __u32 backend
 	}
 }
 
-static __always_inline void count_sent(__u32 id, __u32 bytes, bool opens, bool quoted)
-{
-	struct service_counter *c = service_counter(id);
-
-	if (!c)
-		return;
-	c->packets++;
-	c->bytes += bytes;
-	if (opens)
-		c->event[SERVICE_OPENED]++;
-	if (unlikely(quoted))
-		c->event[SERVICE_QUOTED]++;
-}
-
 static __always_inline void count_dropped(__u32 id, int reason)
 {
 	struct service_counter *c = service_counter(id);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <linux/types.h>
+#include <stdbool.h>
 
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -41,4 +42,15 @@ static __always_inline __u64 pseudo_sum(int family, const __u32 *src, const __u3
 	if (family == 6)
 		sum += (__u64)src[1] + src[2] + src[3] + dst[1] + dst[2] + dst[3];
 	return sum;
+}
+
+/* Does the checksum hold the sum of the pseudo-header only, whose completion a local sender leaves
+ * to its device? Then both are equal modulo 65535: their difference is a multiple, whose quotient
+ * is below 2^48, and the difference times the inverse of -65535 is this quotient. Also true for 0
+ * if the pseudo-header has 0xffff. */
+static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
+{
+	const __u64 inverse = 0x0001000100010001;
+
+	return (check - pseudo) * inverse <= inverse;
 }

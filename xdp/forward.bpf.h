@@ -20,9 +20,6 @@
 #include "xdp/reply.bpf.h"
 #include "xdp/sum.bpf.h"
 
-/* The minimum length of Ethernet, with a tag or the checksum: a shorter packet may have been padded
- * to this length. */
-#define FRAME_SHORT 64
 /* Offsets after a link header. */
 #define LINK_MASK 31
 

@@ -94,14 +94,10 @@ static __always_inline __u32 link_bytes(__u32 vlan)
 	return vlan ? LINK_BYTES : ETH_HLEN;
 }
 
-/* LINK_BYTES are there. vlan: 0 for none; ethertype: host order. */
-static __always_inline void write_link(void *frame, const struct backend *to, __u32 vlan,
-				       __u16 ethertype)
+/* LINK_BYTES are there. macs: of the next hop, then of the egress; vlan: 0 for no tag; ethertype:
+ * host order. */
+static __always_inline void write_macs(void *frame, const void *macs, __u32 vlan, __u16 ethertype)
 {
-	const void *macs = to;
-
-	_Static_assert(!offsetof(struct backend, mac) && offsetof(struct backend, mac_own) == 6,
-		       "one block of twelve bytes");
 	put8(frame, *(const __u64 *)macs);
 	put4(frame + 8, *(const __u32 *)(macs + 8));
 	if (!vlan) {
@@ -110,6 +106,14 @@ static __always_inline void write_link(void *frame, const struct backend *to, __
 		put4(frame + 12, BYTES4(bpf_htons(ETH_P_8021Q), bpf_htons(vlan)));
 		*(__be16 *)(frame + 16) = bpf_htons(ethertype);
 	}
+}
+
+static __always_inline void write_link(void *frame, const struct backend *to, __u32 vlan,
+				       __u16 ethertype)
+{
+	_Static_assert(!offsetof(struct backend, mac) && offsetof(struct backend, mac_own) == 6,
+		       "one block of twelve bytes");
+	write_macs(frame, to, vlan, ethertype);
 }
 
 /* ---- outer addresses ------------------------------------------------------------------------- */

@@ -15,6 +15,9 @@
 #define GO_ON (-1)
 
 #define IP_MAX_BYTES 65535 /* the range of the length field of IPv4 */
+/* The minimum length of Ethernet, with a tag or the checksum: a shorter packet may have been padded
+ * to this length. */
+#define FRAME_SHORT 64
 
 enum packet_fragment {
 	FRAGMENT_NONE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The maps of services, and the test whether a packet belongs to one. */
+/* The pins and tunnels of services, and the test whether a packet belongs to one. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -9,50 +9,7 @@
 #include "common/service.h"
 #include "xdp/classify.bpf.h"
 #include "xdp/marker.bpf.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, STAGES);
-	__type(key, __u32);
-	__type(value, __u32);
-} stages SEC(".maps");
-
-/* Arrays of one value each, which is a whole table: a marker has its address, another one its
- * number of elements. */
-struct one_value {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u64)); /* set at load */
-};
-
-struct one_value services SEC(".maps"); /* struct service, by number in the policy */
-struct one_value rings SEC(".maps");    /* __u64: the slots of all services, one after the other */
-/* struct backend, by number; kept over policies as the two maps below. */
-struct one_value backends SEC(".maps");
-
-static __always_inline const struct service *service_at(__u64 number)
-{
-	return MARKER_ELEMENT(const struct service, MARK_SERVICES, MARK_SERVICES_N, number);
-}
-
-static __always_inline struct backend *backend_at(__u64 id)
-{
-	return MARKER_ELEMENT(struct backend, MARK_BACKENDS, MARK_BACKENDS_N, id);
-}
-
-static __always_inline const __u64 *slot_at(__u64 index)
-{
-	return MARKER_ELEMENT(const __u64, MARK_SLOTS, MARK_SLOTS_N, index);
-}
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct service_counter);
-} balanced SEC(".maps");
+#include "xdp/service-maps.bpf.h"
 
 /* The pins of a service live as long as the service, across policies. */
 struct pins_map {
@@ -78,14 +35,6 @@ struct {
 	__type(value, struct tunnel_end);
 } tunnels SEC(".maps");
 
-/* By interface index. */
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} egress SEC(".maps");
-
 #define SERVED_BIT(symbol, name, verdict, group, text)                  \
 	| (VERDICT_##verdict == VERDICT_PASS && GROUP_SERVES_##group && \
 			   (int)REASON_##symbol < REASON_DROP_FIRST     \
@@ -105,11 +54,6 @@ static __always_inline bool is_icmp(const struct packet *pkt)
 {
 	return pkt->has_l4 && !pkt->neighbour &&
 	       (pkt->proto == IPPROTO_ICMP || pkt->proto == IPPROTO_ICMPV6);
-}
-
-static __always_inline struct service_counter *service_counter(__u32 id)
-{
-	return bpf_map_lookup_elem(&balanced, &id);
 }
 
 static __always_inline void service_tally(__u32 id, enum service_event event)

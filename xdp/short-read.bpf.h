@@ -57,6 +57,22 @@ static __always_inline const __u8 *read_tag(const __u8 *ip, __u64 tagged, struct
 	return ip + BOUND(tagged, sizeof(struct vlan_tag));
 }
 
+/* Steps over the link header, with at most one tag. Returns where the IP header begins if IPv4 with
+ * 8 bytes after its header, at least, is readable there; else NULL. */
+static __always_inline const __u8 *read_link(const struct xdp_md *ctx, struct arrival *p)
+{
+	const __u8 *ip = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
+	const __u32 least = sizeof(struct iphdr) + sizeof(struct udphdr);
+
+	p->frame = ip;
+	ip += ETH_HLEN;
+	asm volatile("" : "+r"(ip));
+	if (ip + least > end)
+		return NULL;
+	ip = read_tag(ip, is_tagged(*(const __be16 *)(ip - 2)), p);
+	return ip + least > end ? NULL : ip;
+}
+
 static __always_inline int header_of(const int family)
 {
 	return family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);

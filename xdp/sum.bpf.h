@@ -64,17 +64,6 @@ static __always_inline __u64 pseudo_of(const struct packet *pkt)
 	return pseudo_sum(pkt->family, pkt->src, pkt->dst, pkt->end - pkt->l4_offset, pkt->proto);
 }
 
-/* Does the checksum hold the sum of the pseudo-header only, whose completion a local sender leaves
- * to its device? Then both are equal modulo 65535: their difference is a multiple, whose quotient
- * is below 2^48, and the difference times the inverse of -65535 is this quotient. Also true for 0
- * if the pseudo-header has 0xffff. */
-static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
-{
-	const __u64 inverse = 0x0001000100010001;
-
-	return (check - pseudo) * inverse <= inverse;
-}
-
 /* The sum of a whole packet from its headers: TCP or UDP with the pseudo-header sum up to all ones,
  * and so does a header of IPv4. ip: the header, looked at for IPv6. */
 static __always_inline __u32 inner_of(int family, __u64 pseudo, const void *ip)
