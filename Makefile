@@ -207,7 +207,8 @@ $(CLASSIFIER_REF): $(wildcard $(CLASSIFIER)/*.c $(CLASSIFIER)/*.h) tests/referen
 REF_RING = ring_text ring flow siphash words
 REF_refring = refring ring_selftest $(REF_RING)
 REF_refslots = refslots slots_selftest check model pins slots $(REF_RING)
-BALANCER_REF = $(addprefix $(O)/$(BALANCER)/,refring refslots)
+REF_refnat = refnat nat_model nat_packet flow siphash
+BALANCER_REF = $(addprefix $(O)/$(BALANCER)/,refring refslots refnat)
 
 $(BALANCER_REF): $(wildcard $(BALANCER)/*.c $(BALANCER)/*.h)
 	@mkdir -p $(@D)
@@ -227,17 +228,28 @@ CLOCKED_ROOM = $(patsubst %.c,$(O)/clocked/%.o,$(filter ctl/datapath/%,$(ROOM_SO
 HISTORIES = $(CLOCKED_ROOM) $(patsubst %,$(O)/clocked/$(BALANCER)/%.o,histories kernel packet history_words)
 LIMITS = $(CLOCKED_ROOM) $(O)/clocked/tests/limits/limits.o $(O)/clocked/tests/datapath/frame.o
 
-$(O)/clocked/xdp/policy.bpf.o: xdp/policy.bpf.c
+NATREF = $(patsubst %,$(O)/$(BALANCER)/reference/%.o,nat_model nat_packet flow siphash)
+NATS = $(CLOCKED_ROOM) $(O)/clocked/$(BALANCER)/nats.o $(O)/clocked/tests/datapath/nat_rig.o
+
+$(O)/clocked/xdp/%.bpf.o: xdp/%.bpf.c
 	$(call bpf,$(XDP_CFLAGS) -DTEST_CLOCK)
 
-$(O)/clocked/xdp/policy.skel.h: $(O)/clocked/xdp/policy.bpf.o
-	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name policy_bpf > $@
+$(O)/clocked/xdp/%.skel.h: $(O)/clocked/xdp/%.bpf.o
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+$(NATREF): $(O)/$(BALANCER)/reference/%.o: $(BALANCER)/%.c $(wildcard $(BALANCER)/*.h)
+	@mkdir -p $(@D)
+	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -c -o $@ $<
 
 $(O)/clocked/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) -isystem $(O)/clocked $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(HISTORIES) $(LIMITS): $(O)/clocked/xdp/policy.skel.h $(SKELETONS)
+$(HISTORIES) $(LIMITS) $(NATS): $(O)/clocked/xdp/policy.skel.h $(O)/clocked/xdp/nat.skel.h $(SKELETONS)
+
+$(O)/$(BALANCER)/nats: $(NATS) $(NATREF) $(O)/libweir.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/$(BALANCER)/histories: $(HISTORIES) $(O)/libweir.a
 	@mkdir -p $(@D)
@@ -318,7 +330,7 @@ setup:
 side_by_side = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # What `test` runs, built; the installation may only just have brought the compiler.
-check: $(SKELETONS) $(O)/clocked/xdp/policy.skel.h all $(UNIT) $(CLASSIFIER_REF) $(BALANCER_REF) $(COMPARE) $(O)/tests/limits/limits $(O)/tests/executed/run $(O)/tests/bench/bench $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+check: $(SKELETONS) $(O)/clocked/xdp/policy.skel.h all $(UNIT) $(CLASSIFIER_REF) $(BALANCER_REF) $(COMPARE) $(O)/$(BALANCER)/nats $(O)/tests/limits/limits $(O)/tests/executed/run $(O)/tests/bench/bench $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
 # What tests/vm/run takes into machines.
 vm-programs: $(O)/weir $(RUNNERS) $(O)/$(CLASSIFIER)/compare $(O)/lab/pass.bpf.o $(patsubst %,$(O)/tests/unit/net/test_%,link lookup neigh nexthop)

@@ -46,7 +46,13 @@
 	X(SLOTS) \
 	X(SLOTS_N) \
 	X(BACKENDS) \
-	X(BACKENDS_N)
+	X(BACKENDS_N) \
+	/* struct nat_table; its places by family, and how many buckets */ \
+	X(NAT) \
+	X(NAT_PLACES4) \
+	X(NAT_PLACES4_N) \
+	X(NAT_PLACES6) \
+	X(NAT_PLACES6_N)
 /* clang-format on */
 
 enum marker_number {

@@ -53,7 +53,7 @@ static const char *name_of(enum marker_number number)
 
 // Data for the handler: libbpf passes only the program.
 static struct marked_load {
-	const struct policy_bpf *skel;
+	const struct bpf_object *obj;
 	const struct markers *markers;
 	struct err *err;
 	const struct bpf_program *last; // that libbpf has passed to the kernel
@@ -96,7 +96,7 @@ static int refuse_untyped(const char *program)
 
 static int put_address(struct bpf_insn *insn, const struct marker *m)
 {
-	int fd = bpf_object__find_map_fd_by_name(loading->skel->obj, m->map);
+	int fd = bpf_object__find_map_fd_by_name(loading->obj, m->map);
 
 	if (fd < 0)
 		return fd;
@@ -196,7 +196,7 @@ static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *o
 	const char *name = bpf_program__name(program);
 
 	if (!loading)
-		return -EINVAL; // loaded by something other than markers_load()
+		return -EINVAL; // loaded by something other than load_marked()
 	if (!opts->prog_btf_fd)
 		return refuse_untyped(name);
 	for (size_t i = 0; i + 1 < n; i++) {
@@ -210,7 +210,7 @@ static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *o
 	return found ? remove_unreachable(program, opts) : refuse(name, NULL);
 }
 
-static int handle_section(void)
+int markers_register(void)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = replace_all);
 	static int handler = -1;
@@ -222,7 +222,7 @@ static int handle_section(void)
 
 struct policy_bpf *markers_open(void)
 {
-	int code = handle_section();
+	int code = markers_register();
 
 	if (code) {
 		errno = -code;
@@ -249,13 +249,12 @@ static int create(struct bpf_map *map)
 
 // libbpf 1.4 and 1.5 do not tell the descriptor of a map of their own before all programs are
 // loaded.
-static int create_addressed(const struct policy_bpf *skel, const struct markers *m)
+static int create_addressed(const struct bpf_object *obj, const struct markers *m)
 {
 	for (enum marker_number n = 0; n < MARKERS; n++) {
-		struct bpf_map *map =
-			m->at[n].kind == MARKER_ADDRESS
-				? bpf_object__find_map_by_name(skel->obj, m->at[n].map)
-				: NULL;
+		struct bpf_map *map = m->at[n].kind == MARKER_ADDRESS
+					      ? bpf_object__find_map_by_name(obj, m->at[n].map)
+					      : NULL;
 		int code = map && bpf_map__fd(map) < 0 ? create(map) : 0;
 
 		if (code)
@@ -264,21 +263,39 @@ static int create_addressed(const struct policy_bpf *skel, const struct markers 
 	return 0;
 }
 
-int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_short, struct err *err)
+// *ret_refused: the program that the kernel has refused; NULL: none.
+static int load_marked(struct bpf_object_skeleton *s, const struct markers *m,
+		       const struct bpf_program **ret_refused, struct err *err)
 {
-	struct marked_load now = {.skel = skel, .markers = m, .err = err};
-	int code = create_addressed(skel, m);
+	struct marked_load now = {.obj = *s->obj, .markers = m, .err = err};
+	int code = create_addressed(now.obj, m);
 
-	*ret_short = false;
+	*ret_refused = NULL;
 	if (code)
 		return err_system(err, -code, "cannot create the maps of the policy");
 	loading = &now;
-	code = policy_bpf__load(skel);
+	code = bpf_object__load_skeleton(s);
 	loading = NULL;
 	if (now.code || !code)
 		return now.code;
-	*ret_short = now.last && parts_is_short(skel, now.last);
+	*ret_refused = now.last;
 	return err_system(err, -code, "the kernel refuses the policy program");
+}
+
+int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_short, struct err *err)
+{
+	const struct bpf_program *refused;
+	int code = load_marked(skel->skeleton, m, &refused, err);
+
+	*ret_short = refused && parts_is_short(skel, refused);
+	return code;
+}
+
+int markers_load_other(struct bpf_object_skeleton *s, const struct markers *m, struct err *err)
+{
+	const struct bpf_program *refused;
+
+	return load_marked(s, m, &refused, err);
 }
 
 // ---- kept ---------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include "common/markers.h"
 #include "ctl/base/err.h"
 
+struct bpf_object_skeleton;
 struct policy_bpf;
 
 enum marker_kind {
@@ -51,6 +52,13 @@ const void *markers_object(size_t *ret_size);
 // refused the short program; without it the others may load, from a new object.
 int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_short,
 		 struct err *err);
+
+// Replaces the markers of all objects that are opened afterwards. 0 or -errno. markers_open() calls
+// it.
+int markers_register(void);
+// Loads programs of another object, whose tables are its own maps or maps that it reuses. As
+// markers_load().
+int markers_load_other(struct bpf_object_skeleton *s, const struct markers *m, struct err *err);
 
 // A frozen map with the values, for test programs of other processes.
 int markers_keep(const struct markers *m, int *ret_fd, struct err *err);

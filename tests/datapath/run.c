@@ -196,6 +196,7 @@ static int run_all(const char *only, const char *cases, bool as_here)
 	if (!rig_is_general_only()) {
 		suite_run(program_tests, only, &tally);
 		suite_run(field_tests, only, &tally);
+		suite_run(nat_tests, only, &tally);
 	}
 	run_once(only, cases, &tally);
 	run_reordering(only, as_here ? NULL : cases, &tally);

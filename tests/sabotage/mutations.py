@@ -8,6 +8,8 @@ SHORT, SAMPLE, LOG = "xdp/short.bpf.h", "xdp/sample.bpf.h", "xdp/log.bpf.h"
 CLASSIFY = "xdp/classify.bpf.h"
 OVERLAY, LINES = "xdp/overlay.bpf.h", "xdp/lines.bpf.h"
 SERVICE, PINS, FORWARD = "xdp/short-service.bpf.h", "xdp/pins.bpf.h", "xdp/forward.bpf.h"
+NAT_COMMON, NAT_TABLE, NAT_BEGIN = "common/nat.h", "xdp/nat-table.bpf.h", "xdp/nat-begin.bpf.h"
+FRAME = "xdp/short-frame.bpf.h"
 TABLE4, TABLE6, MATRIX = "common/table4.h", "common/table6.h", "common/matrix.h"
 
 MUTATIONS = [
@@ -97,8 +99,8 @@ MUTATIONS = [
     # Services.
     ("sources that cannot be answered", SERVICE, "if (!is_answerable_common(k, family))\n\t\treturn true;", "", "datapath martian"),
     ("a packet from a service's address", SERVICE, "return is_member(family, k.src_hi, k.src_lo);", "return false;", "datapath martian"),
-    ("the last hop continues", SERVICE, "at.ip[family == 4 ? 8 : 7] <= 1", "at.ip[family == 4 ? 8 : 7] < 1", "datapath hops"),
-    ("partial checksums leave", SERVICE, "return !may_be_partial(check, pseudo_common(at.ip, k, family));",
+    ("the last hop continues", FRAME, "at.ip[family == 4 ? 8 : 7] <= 1", "at.ip[family == 4 ? 8 : 7] < 1", "datapath hops"),
+    ("partial checksums leave", FRAME, "return !may_be_partial(check, pseudo_common(at.ip, k, family));",
      "return !may_be_partial(check, pseudo_common(at.ip, k, family)) || family;", "datapath partial"),
     ("a RST does not close", SERVICE, "k.base & 0x05 ? FLOW_CLOSES", "k.base & 0x01 ? FLOW_CLOSES", "histories 20000 1"),
     ("frames to other stations", SERVICE, "is_own_station(own, mac) || is_test();",
@@ -143,4 +145,16 @@ MUTATIONS = [
     ("ports in host order", "ctl/table/matrix.c", "is_port(field) && index < POLICY_NO_PORT", "is_port(field) && index < 1",
      "tables words-1"),
     ("no summary", "ctl/table/matrix.c", "(uint64_t) !!word << w", "(uint64_t) !!word << 0", "tables words-2"),
+    # Connections of nat and fullnat.
+    ("a free place is told by its key", NAT_TABLE, "bits |= (hit & taken) << (b * size + i);",
+     "bits |= hit << (b * size + i);", "nats 40000 1"),
+    ("the second group never used", NAT_TABLE, "swap = n >= NAT_ENOUGH &&", "swap = n > NAT_GROUP &&", "nats 40000 1"),
+    ("a living connection gives way", NAT_COMMON, "return gives * (nat_age(word, time) + 1)",
+     "return (gives | half_open) * (nat_age(word, time) + 1)", "nats 200000 1"),
+    ("clashes are not seen", NAT_BEGIN, "if (!end->fullnat && nat_clashes(", "if (end->fullnat && nat_clashes(", "nats 40000 1"),
+    ("a repeated FIN closes both sides", NAT_COMMON, "event == NAT_CLOSES && closer != side", "event == NAT_CLOSES", "nats 40000 1"),
+    ("a SYN moves the way back", NAT_BEGIN, "a->event != NAT_OPENS && !nat_is_peer(", "!nat_is_peer(", "nats 40000 1"),
+    ("the backend of an answer is not compared", "xdp/nat.bpf.h", "&& nat_is_with(family, ret, from);", ";",
+     "nats 40000 1"),
+    ("UDP without a checksum gets one", "xdp/nat-rewrite.bpf.h", "if (!*check)", "if (*check == 1)", "nats 40000 1"),
 ]

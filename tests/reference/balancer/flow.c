@@ -25,7 +25,7 @@ static uint64_t word_plus_key(const uint8_t *key, const uint8_t *message, unsign
 	return word + flow_key(key, i);
 }
 
-static uint64_t flow_hash(const uint8_t *key, const uint8_t *message, unsigned int len)
+uint64_t flow_hash(const uint8_t *key, const uint8_t *message, unsigned int len)
 {
 	uint64_t x = 0;
 

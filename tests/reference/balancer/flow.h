@@ -20,6 +20,8 @@ struct flow {
 	uint16_t zero;
 };
 
+/* The message has an even number of words of four bytes. */
+uint64_t flow_hash(const uint8_t *key, const uint8_t *message, unsigned int len);
 uint64_t flow_hash_tuple(const uint8_t *key, const struct flow *flow);
 uint64_t flow_hash_source(const uint8_t *key, const struct flow *flow);
 

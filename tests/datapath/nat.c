@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The programs of nat and fullnat on this kernel: they load, translate both ways, and give no place
+// twice. tests/reference/balancer/nats compares them with a model.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/num.h"
+#include "ctl/datapath/clock.h"
+#include "tests/datapath/nat_rig.h"
+#include "tests/datapath/suite.h"
+
+#define VERIFIED_MAX 57000 // instructions, as the programs of a policy
+#define IDLE_S       300
+#define CLAIMANTS    2
+#define CLAIMS       5 // by each in a round: all in the first group, which has NAT_ENOUGH
+#define ROUNDS       20000
+
+static const struct hash_key key = {{0x0706050403020100, 0x0f0e0d0c0b0a0908}};
+
+// ---- frames -------------------------------------------------------------------------------------
+
+struct names {
+	uint8_t family;
+	uint8_t src[16], dst[16];
+	uint16_t sport, dport;
+};
+
+static void put16(uint8_t *at, size_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}
+
+static uint16_t get16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+// TCP without a payload, its checksum 0x1234. Returns the length.
+static size_t put_frame(const struct names *n, uint8_t flags, uint8_t *out)
+{
+	size_t ip = n->family == 4 ? 20 : 40, width = n->family == 4 ? 4 : 16;
+	uint8_t *at = out + 14, *src = at + (n->family == 4 ? 12 : 8);
+
+	memset(out, 0, 14 + 40 + 20);
+	memcpy(out, (uint8_t[]){2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, 12);
+	put16(out + 12, n->family == 4 ? 0x0800 : 0x86dd);
+	at[0] = n->family == 4 ? 0x45 : 0x60;
+	put16(at + (n->family == 4 ? 2 : 4), n->family == 4 ? 40 : 20);
+	at[n->family == 4 ? 8 : 7] = 64;
+	at[n->family == 4 ? 9 : 6] = IPPROTO_TCP;
+	memcpy(src, n->src, width);
+	memcpy(src + width, n->dst, width);
+	put16(at + ip, n->sport);
+	put16(at + ip + 2, n->dport);
+	at[ip + 12] = 0x50;
+	at[ip + 13] = flags;
+	put16(at + ip + 16, 0x1234);
+	return 14 + ip + 20;
+}
+
+static struct names read_names(const uint8_t *frame)
+{
+	struct names n = {.family = frame[14] >> 4};
+	size_t ip = n.family == 4 ? 20 : 40, width = n.family == 4 ? 4 : 16;
+	const uint8_t *at = frame + 14, *src = at + (n.family == 4 ? 12 : 8);
+
+	memcpy(n.src, src, width);
+	memcpy(n.dst, src + width, width);
+	n.sport = get16(at + ip);
+	n.dport = get16(at + ip + 2);
+	return n;
+}
+
+// ---- the rig ------------------------------------------------------------------------------------
+
+static struct names addresses(uint8_t family, uint8_t src, uint8_t dst)
+{
+	struct names n = {.family = family, .sport = 40000, .dport = 80};
+
+	n.src[0] = n.dst[0] = family == 4 ? 10 : 0xfd;
+	n.src[family == 4 ? 3 : 15] = src;
+	n.dst[family == 4 ? 3 : 15] = dst;
+	return n;
+}
+
+enum { VIP_NAT = 1, VIP_FULLNAT, BACKEND, SOURCE, CLIENT };
+
+static struct nat_rig *new_rig(void)
+{
+	struct nat_rig *r = nat_rig_new(&key, clock_hz());
+	const struct backend hop = {
+		.mac = {2, 0, 0, 0, 0, 9},
+		.mac_own = {2, 0, 0, 0, 0, 1},
+		.mtu = 1500,
+		.port = 8080,
+		.ifindex = r->ifindex,
+	};
+
+	nat_rig_lives(r, (uint64_t)30 * clock_hz(), (uint64_t)IDLE_S * clock_hz(),
+		      (uint64_t)60 * clock_hz(), clock_hz());
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct names n = addresses(family, VIP_NAT, VIP_FULLNAT);
+		struct names m = addresses(family, BACKEND, SOURCE);
+		uint32_t id = family == 4 ? 1 : 2;
+
+		nat_rig_end(r, family, n.src, 80, IPPROTO_TCP, false);
+		nat_rig_end(r, family, n.dst, 80, IPPROTO_TCP, true);
+		nat_rig_source(r, family, 1, m.dst);
+		nat_rig_cells(r, family, false, (uint8_t[]){0}, 1);
+		nat_rig_cells(r, family, true, (uint8_t[]){1}, 1);
+		nat_rig_backend(r, id, family, m.src, &hop);
+		for (uint32_t s = 0; s < NAT_RIG_RING; s++)
+			r->slots[(family == 6 ? NAT_RIG_RING : 0) + s] = slot_pack(id, 0, 0);
+	}
+	return r;
+}
+
+// The output frame, or NULL unless it is sent back on the interface.
+static const uint8_t *translate(const struct nat_rig *r, bool answer, const struct names *n,
+				uint8_t flags, uint8_t *out)
+{
+	uint8_t frame[128];
+	size_t len = put_frame(n, flags, frame), out_len = 128;
+
+	return nat_rig_send(r, answer, frame, len, out, &out_len) == XDP_TX && out_len == len
+		       ? out
+		       : NULL;
+}
+
+// ---- both ways ----------------------------------------------------------------------------------
+
+static bool is_address(const uint8_t *address, uint8_t family, uint8_t last)
+{
+	return address[family == 4 ? 3 : 15] == last;
+}
+
+// There and back through one mode.
+static void check_mode(struct test *t, const struct nat_rig *r, uint8_t family, uint8_t vip)
+{
+	struct names n = addresses(family, CLIENT, vip), to, back;
+	bool fullnat = vip == VIP_FULLNAT;
+	uint8_t out[128];
+
+	if (!CHECK(t, translate(r, false, &n, 0x02, out), "IPv%d, VIP %d: not sent", family, vip))
+		return;
+	to = read_names(out);
+	CHECK(t, is_address(to.dst, family, BACKEND) && to.dport == 8080, "not to the backend");
+	CHECK(t, is_address(to.src, family, fullnat ? SOURCE : CLIENT), "another source");
+	CHECK(t, fullnat ? to.sport >= NAT_RESERVED : to.sport == n.sport, "port %u", to.sport);
+	back = (struct names){.family = family, .sport = to.dport, .dport = to.sport};
+	memcpy(back.src, to.dst, 16);
+	memcpy(back.dst, to.src, 16);
+	if (!CHECK(t, translate(r, true, &back, 0x12, out), "IPv%d, VIP %d: no answer", family,
+		   vip))
+		return;
+	to = read_names(out);
+	CHECK(t, is_address(to.src, family, vip) && to.sport == 80, "not from the VIP");
+	CHECK(t, is_address(to.dst, family, CLIENT) && to.dport == n.sport, "not to the client");
+	back.sport++;
+	CHECK(t, !translate(r, true, &back, 0x10, out), "an answer from another port");
+}
+
+static void test_both_ways(struct test *t)
+{
+	struct nat_rig *r = new_rig();
+
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		check_mode(t, r, family, VIP_NAT);
+		check_mode(t, r, family, VIP_FULLNAT);
+	}
+	nat_rig_free(r);
+}
+
+static void test_verified(struct test *t)
+{
+	struct nat_rig *r = new_rig();
+	uint32_t forward = nat_rig_verified(r, false), answer = nat_rig_verified(r, true);
+
+	CHECK(t, forward && forward <= VERIFIED_MAX, "forward: %u instructions", forward);
+	CHECK(t, answer && answer <= VERIFIED_MAX, "answers: %u instructions", answer);
+	nat_rig_free(r);
+}
+
+// ---- two CPUs -----------------------------------------------------------------------------------
+
+static struct race {
+	struct nat_rig *rig;
+	struct names client[CLAIMANTS * CLAIMS]; // all in one group
+	uint16_t place[CLAIMANTS * CLAIMS];      // that each got in this round; 0: none
+	pthread_barrier_t begin, end;
+	size_t rounds;
+	uint64_t begun; // ticks
+} race;
+
+static uint64_t group_of(const struct names *n)
+{
+	uint32_t client;
+
+	memcpy(&client, n->src, sizeof(client));
+	return nat_group(
+		4, 1,
+		(uint32_t)nat_hash4(&race.rig->nat->key, client, htons(n->sport), IPPROTO_TCP));
+}
+
+static void find_clients(void)
+{
+	struct names n = addresses(4, CLIENT, VIP_FULLNAT);
+	size_t found = 0;
+
+	for (uint32_t i = 0; found < CLAIMANTS * CLAIMS; i++) {
+		n.src[1] = (uint8_t)(i >> 16);
+		n.src[2] = (uint8_t)(i >> 8);
+		n.sport = (uint16_t)(1024 + (i & 0xff));
+		if (!found || group_of(&n) == group_of(&race.client[0]))
+			race.client[found++] = n;
+	}
+}
+
+// The time of a connection that begins now.
+static uint64_t read_time(void)
+{
+	uint8_t out[128];
+	uint64_t place = NAT_PLACES;
+
+	if (translate(race.rig, false, &race.client[0], 0x02, out))
+		place += read_names(out).sport;
+	return *nat_rig_word(race.rig, 4, place) & NAT_TIME;
+}
+
+static void *claim(void *first)
+{
+	size_t begin = (size_t)(uintptr_t)first * CLAIMS;
+	uint8_t out[128];
+	cpu_set_t cpu;
+
+	CPU_ZERO(&cpu);
+	CPU_SET((size_t)(uintptr_t)first, &cpu);
+	pthread_setaffinity_np(pthread_self(), sizeof(cpu), &cpu);
+	for (size_t round = 0; round < race.rounds; round++) {
+		pthread_barrier_wait(&race.begin);
+		for (size_t c = begin; c < begin + CLAIMS; c++)
+			race.place[c] = translate(race.rig, false, &race.client[c], 0x02, out)
+						? read_names(out).sport
+						: 0;
+		pthread_barrier_wait(&race.end);
+	}
+	return NULL;
+}
+
+// Free places, or places of connections that have expired.
+static void clear_group(size_t round)
+{
+	uint64_t first = group_of(&race.client[0]) * NAT_BUCKET4;
+
+	for (uint64_t at = first; at < first + NAT_GROUP; at++)
+		*nat_rig_word(race.rig, 4, at) =
+			round % 2 ? nat_pack(NAT_TALKS, race.begun - 2000, 1, 0) : 0;
+}
+
+// How many connections of the round share a place, or are not the ones that their place has. A
+// connection whose places others took may have none.
+static size_t count_wrong(void)
+{
+	size_t wrong = 0;
+
+	for (size_t a = 0; a < CLAIMANTS * CLAIMS; a++) {
+		uint64_t last = nat_rig_key(race.rig, 4, NAT_PLACES + race.place[a]).last;
+		bool other = htons(race.client[a].sport) != (uint16_t)(last >> NAT_PORT_SHIFT);
+
+		if (!race.place[a])
+			continue;
+		for (size_t b = 0; b < a; b++)
+			other |= race.place[a] == race.place[b];
+		wrong += other;
+	}
+	return wrong;
+}
+
+static size_t count_none(void)
+{
+	size_t none = 0;
+
+	for (size_t a = 0; a < CLAIMANTS * CLAIMS; a++)
+		none += !race.place[a];
+	return none;
+}
+
+static size_t rounds_wanted(void)
+{
+	const char *text = getenv("WEIR_NAT_CLAIMS");
+	uint32_t claims;
+
+	if (text && !num_parse_u32(text, strlen(text), 1, UINT32_MAX, &claims))
+		return claims / (CLAIMANTS * CLAIMS) + 1;
+	return suite_repeats(ROUNDS);
+}
+
+static void test_two_cpus(struct test *t)
+{
+	uint64_t counts[NAT_OUTCOME_COUNT];
+	pthread_t threads[CLAIMANTS];
+	size_t wrong = 0, none = 0;
+
+	race = (struct race){.rig = new_rig(), .rounds = rounds_wanted()};
+	find_clients();
+	race.begun = read_time();
+	pthread_barrier_init(&race.begin, NULL, CLAIMANTS + 1);
+	pthread_barrier_init(&race.end, NULL, CLAIMANTS + 1);
+	for (uintptr_t c = 0; c < CLAIMANTS; c++)
+		pthread_create(&threads[c], NULL, claim, (void *)c);
+	for (size_t round = 0; round < race.rounds; round++) {
+		clear_group(round);
+		pthread_barrier_wait(&race.begin);
+		pthread_barrier_wait(&race.end);
+		wrong += count_wrong();
+		none += count_none();
+	}
+	for (size_t c = 0; c < CLAIMANTS; c++)
+		pthread_join(threads[c], NULL);
+	CHECK(t, !wrong, "%zu of %zu connections have no place of their own", wrong,
+	      race.rounds * CLAIMANTS * CLAIMS);
+	nat_rig_counts(race.rig, counts);
+	CHECK(t, none == counts[NAT_BUSY] && none <= race.rounds / 100, "%zu have none", none);
+	nat_rig_free(race.rig);
+}
+
+const struct named_test nat_tests[] = {
+	{"nat: both directions in both modes and families", test_both_ways},
+	{"nat: instructions that the verifier follows", test_verified},
+	{"nat: no place twice from two CPUs", test_two_cpus},
+	{0},
+};

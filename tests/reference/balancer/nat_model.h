@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The connections of nat and fullnat: their table, and what becomes of a packet. Written from the
+// rules, not from the datapath.
+#ifndef REF_NAT_MODEL_H
+#define REF_NAT_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "siphash.h"
+
+#define NATREF_PLACES   65536 /* of a block */
+#define NATREF_BLOCKS   4
+#define NATREF_CELLS    1024
+#define NATREF_DEPTH    8
+#define NATREF_ENDS     32
+#define NATREF_BACKENDS 32
+#define NATREF_FRAME    2048
+#define NATREF_RING     4093
+
+enum natref_state { NATREF_OPENING, NATREF_TALKS, NATREF_CLOSING, NATREF_CLOSED };
+
+/* The fates of packets. */
+enum natref_fate {
+	NATREF_SENT,
+	NATREF_ANSWERED,
+	NATREF_NO_PEER,
+	NATREF_FULL,
+	NATREF_BUSY,
+	NATREF_CLASH,
+	NATREF_UNKNOWN,
+	NATREF_NO_BACKEND,
+	NATREF_NO_NEXT_HOP,
+	NATREF_FAILED,
+	NATREF_LEFT, /* not a packet of these modes, or one that needs more work */
+};
+
+/* A neighbour on an interface. */
+struct natref_hop {
+	uint8_t mac[6], own[6];
+	uint16_t vlan; /* 0: no tag */
+	uint16_t number;
+};
+
+struct natref_conn {
+	bool taken;
+	bool backend_closed; /* NATREF_CLOSING: by the backend */
+	bool has_peer;
+	enum natref_state state;
+	uint64_t time; /* ticks */
+	uint16_t backend;
+	uint16_t end, port;
+	uint8_t client[16];
+	struct natref_hop peer;
+};
+
+/* Addresses are in network order, IPv4 in the first four bytes; ports are numbers. */
+struct natref_end {
+	uint8_t family, proto;
+	bool fullnat;
+	uint8_t vip[16];
+	uint16_t port;
+};
+
+struct natref_backend {
+	uint8_t family; /* 0: no such backend */
+	uint8_t addr[16];
+	uint16_t port; /* 0: the packet's */
+	uint16_t mtu;
+	struct natref_hop hop;
+};
+
+struct natref {
+	uint8_t key[SIPHASH_KEY]; /* for connections and for the flows of services */
+	uint64_t jiffies;
+	unsigned int shift;               /* a tick has 2^shift jiffies */
+	uint64_t opening, talks, closing; /* lives in ticks */
+	/* [fullnat][IPv6][cell]: numbers of blocks and 1, the newest first; 0: none */
+	uint8_t cells[2][2][NATREF_CELLS][NATREF_DEPTH];
+	/* [IPv6][block] */
+	bool has_source[2][NATREF_BLOCKS];
+	uint8_t source[2][NATREF_BLOCKS][16];
+	struct natref_conn *table[2][NATREF_BLOCKS];
+	struct natref_end ends[NATREF_ENDS]; /* [0]: no end */
+	struct natref_backend backends[NATREF_BACKENDS];
+	uint16_t ring[2][NATREF_RING]; /* one service for each family */
+};
+
+void natref_init(struct natref *n);
+void natref_free(struct natref *n);
+
+/* A packet of a client or of a backend, as the model understands it. */
+struct natref_packet {
+	uint8_t family, proto, flags; /* flags of TCP */
+	uint8_t src[16], dst[16];
+	uint16_t sport, dport;
+	size_t length; /* of IP */
+	struct natref_hop from;
+};
+
+/* The result for a packet. */
+struct natref_answer {
+	enum natref_fate fate;
+	long place; /* block × NATREF_PLACES + place; -1: none */
+	/* If it is sent: */
+	uint8_t src[16], dst[16];
+	uint16_t sport, dport;
+	struct natref_hop to;
+};
+
+struct natref_conn *natref_at(const struct natref *n, uint8_t family, long place);
+/* answer: it has arrived before the policy; else it has passed. */
+struct natref_answer natref_packet(struct natref *n, const struct natref_packet *p, bool answer);
+
+/* Reads a frame, false: left alone. Then writes one with the names of an answer into `out`, whose
+ * length is returned. */
+bool natref_read(const uint8_t *frame, size_t len, uint16_t number, struct natref_packet *ret);
+size_t natref_write(const uint8_t *frame, size_t len, const struct natref_answer *a,
+		    uint8_t out[NATREF_FRAME]);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Connections of nat and fullnat that are not in their own bucket: found elsewhere, or new. */
+#pragma once
+
+#include "xdp/nat-peers.bpf.h"
+#include "xdp/packet.bpf.h"
+
+/* Slots in which a backend is looked for that does not clash: the flow's, and the next ones. */
+#define NAT_RING_STEPS 16
+
+/* A packet to a VIP, as far as its connection depends on it. */
+struct nat_ask {
+	struct nat_key key;
+	struct nat_peer peer; /* where it has arrived from */
+	__u64 hash;           /* of client, port and protocol */
+	__u32 src[4], dst[4];
+	__u32 ports;
+	__u32 end;    /* its number */
+	__u32 event;  /* enum nat_event */
+	__u32 length; /* of IP */
+};
+
+/* In a map, because the chain of calls needs the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct nat_ask);
+} nat_asks SEC(".maps");
+
+static __always_inline struct nat_ask *nat_ask_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&nat_asks, &zero);
+}
+
+static __always_inline __u8 nat_proto(const struct nat_end *end)
+{
+	return end->port_proto >> 16;
+}
+
+/* Has another connection of this client and port the backend? Its answers could not be told
+ * apart. */
+static __always_inline bool nat_clashes(const int family, const struct nat_ask *a,
+					const struct nat_end *end, const struct backend *to)
+{
+	struct nat_side side = {
+		.port_proto = nat_port_proto(nat_backend_port(to, end), nat_proto(end)),
+		.not_end = a->end,
+	};
+
+	__builtin_memcpy(side.addr, to->addr, sizeof(side.addr));
+	return nat_elsewhere(family, a->hash, false, &a->key, &side) != NAT_NOWHERE;
+}
+
+/* The backend of slot `index`, or NAT_NO of the outcome. */
+static __always_inline __u64 nat_owner(const int family, const struct nat_ask *a, __u64 index)
+{
+	const struct nat_end *end = nat_end_at(a->end);
+	const __u64 *slot = slot_at(index);
+	__u64 id = slot ? slot_owner(read_word(slot)) : BACKEND_NONE;
+	const struct backend *to = id ? backend_at(id) : NULL;
+
+	if (!to)
+		return NAT_NO(NAT_NO_BACKEND);
+	if (to->family != family || to->here || !to->ifindex)
+		return NAT_NO(NAT_NO_NEXT_HOP);
+	if (a->length > to->mtu)
+		return NAT_NO(NAT_LEAVE);
+	if (!end->fullnat && nat_clashes(family, a, end, to))
+		return NAT_NO(NAT_CLASH);
+	return id;
+}
+
+__noinline __u64 nat_owner4(const struct nat_ask *a, __u64 index)
+{
+	return a ? nat_owner(4, a, index) : NAT_NO(NAT_FAILED);
+}
+
+__noinline __u64 nat_owner6(const struct nat_ask *a, __u64 index)
+{
+	return a ? nat_owner(6, a, index) : NAT_NO(NAT_FAILED);
+}
+
+/* The backend of a new connection: the owner of its slot, or of the first slot after it whose
+ * owner does not clash. NAT_NO: the reason that there is no such. */
+static __always_inline __u64 nat_backend_for(const int family, const struct nat_ask *a)
+{
+	const struct nat_end *end = nat_end_at(a->end);
+	const struct service *s = service_at(end->service);
+	__u64 id = NAT_NO(NAT_NO_BACKEND);
+	__u64 slot;
+
+	if (!s || !s->size)
+		return id;
+	slot = slot_of(flow_tuple(&s->key, family, a->src, a->dst, a->ports, nat_proto(end)),
+		       s->size);
+	for (int i = 0; i < NAT_RING_STEPS; i++) {
+		id = family == 4 ? nat_owner4(a, s->first_slot + slot)
+				 : nat_owner6(a, s->first_slot + slot);
+		if (id != NAT_NO(NAT_CLASH))
+			break;
+		slot = (slot + 1) * is_less(slot + 1, s->size);
+	}
+	return id;
+}
+
+__noinline __u64 nat_backend_for4(const struct nat_ask *a)
+{
+	return a ? nat_backend_for(4, a) : NAT_NO(NAT_FAILED);
+}
+
+__noinline __u64 nat_backend_for6(const struct nat_ask *a)
+{
+	return a ? nat_backend_for(6, a) : NAT_NO(NAT_FAILED);
+}
+
+/* The word of a connection that begins with this packet, or NAT_NO. */
+static __always_inline __u64 nat_first_word(const int family, const struct nat_ask *a)
+{
+	__u64 id = family == 4 ? nat_backend_for4(a) : nat_backend_for6(a);
+
+	if ((__s64)id < 0)
+		return id;
+	return nat_pack(a->event == NAT_OF_UDP ? NAT_CLOSING : NAT_OPENING, nat_now(), id,
+			nat_peer_number(&a->peer));
+}
+
+static __always_inline __u64 nat_begin(const int family, const struct nat_ask *a)
+{
+	bool fullnat = nat_end_at(a->end)->fullnat;
+	__u64 word;
+
+	if (a->event != NAT_OPENS && a->event != NAT_OF_UDP)
+		return NAT_NO(NAT_UNKNOWN);
+	word = nat_first_word(family, a);
+	if ((__s64)word < 0)
+		return word;
+	return family == 4 ? nat_claim4(a->hash, fullnat, &a->key, word)
+			   : nat_claim6(a->hash, fullnat, &a->key, word);
+}
+
+/* The place of a connection that is not in its own bucket: also of the other mode, because a
+ * connection is served as it began. NAT_NO: the reason that there is no such. */
+static __always_inline __u64 nat_find_or_begin(const int family, const struct nat_ask *a)
+{
+	bool fullnat = nat_end_at(a->end)->fullnat;
+	__u64 place = nat_elsewhere(family, a->hash, fullnat, &a->key, NULL);
+
+	if (place == NAT_NOWHERE)
+		place = nat_elsewhere(family, a->hash, !fullnat, &a->key, NULL);
+	return place == NAT_NOWHERE ? nat_begin(family, a) : place;
+}
+
+__noinline __u64 nat_find_or_begin4(const struct nat_ask *a)
+{
+	return a ? nat_find_or_begin(4, a) : NAT_NO(NAT_FAILED);
+}
+
+__noinline __u64 nat_find_or_begin6(const struct nat_ask *a)
+{
+	return a ? nat_find_or_begin(6, a) : NAT_NO(NAT_FAILED);
+}
+
+/* ---- a connection that is there -------------------------------------------------------------- */
+
+/* Does a packet that opens begin another connection in this place? */
+static __always_inline bool nat_has_ended(__u64 word)
+{
+	return nat_state(word) == NAT_CLOSED || nat_expired(word, nat_now(), nat()->lives);
+}
+
+static __always_inline __u64 nat_changed(const int family, __u64 place, __u64 old, __u64 new)
+{
+	__u64 *word = nat_word_at(family, place);
+
+	if (!word)
+		return NAT_NO(NAT_FAILED);
+	return __sync_val_compare_and_swap(word, old, new) == old ? new : NAT_NO(NAT_BUSY);
+}
+
+/* The word after a packet of the client that changes it, or NAT_NO. */
+static __always_inline __u64 nat_follow(const int family, const struct nat_ask *a, __u64 place,
+					__u64 word)
+{
+	__u64 new, after;
+
+	if (a->event == NAT_OPENS && nat_has_ended(word)) {
+		new = nat_first_word(family, a);
+		return (__s64) new < 0 ? new : nat_changed(family, place, word, new);
+	}
+	new = nat_heard(word, a->event, 0, nat_now(), nat()->lives);
+	if (a->event != NAT_OPENS && !nat_is_peer(nat_peer(word), &a->peer))
+		new = (new & ~(0xffffull << NAT_PEER_SHIFT)) | (__u64)nat_peer_number(&a->peer)
+								       << NAT_PEER_SHIFT;
+	/* Another CPU has changed it: the next packet will. */
+	after = new == word ? word : nat_changed(family, place, word, new);
+	return (__s64)after < 0 ? word : after;
+}
+
+__noinline __u64 nat_follow4(const struct nat_ask *a, __u64 place, __u64 word)
+{
+	return a ? nat_follow(4, a, place, word) : NAT_NO(NAT_FAILED);
+}
+
+__noinline __u64 nat_follow6(const struct nat_ask *a, __u64 place, __u64 word)
+{
+	return a ? nat_follow(6, a, place, word) : NAT_NO(NAT_FAILED);
+}
+
+/* A packet of the backend. */
+__noinline int nat_answered(__u64 place, __u32 family, __u64 word, __u32 event)
+{
+	__u64 new = nat_heard(word, event, 1, nat_now(), nat()->lives);
+
+	if (new == word)
+		return 0;
+	if (family == 4)
+		nat_changed(4, place, word, new);
+	else
+		nat_changed(6, place, word, new);
+	return 1;
+}

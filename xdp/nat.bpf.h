@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Both directions of nat and fullnat, for common packets: to the backend of a connection, and its
+ * answers to the client.
+ *
+ * Everything is decided before the frame is written. NAT_LEAVE: the packet is left to the next
+ * program, in the frame that has arrived. */
+#pragma once
+
+#include "xdp/nat-begin.bpf.h"
+#include "xdp/nat-rewrite.bpf.h"
+#include "xdp/station.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NAT_OUTCOME_COUNT);
+	__type(key, __u32);
+	__type(value, struct counter);
+} nat_counts SEC(".maps");
+
+/* A common packet and where it has arrived. */
+struct nat_packet {
+	struct vip_place at;
+	struct key k; /* without addresses */
+	struct arrival from;
+};
+
+static __always_inline void nat_count(__u32 outcome, __u32 bytes)
+{
+	counter_add(bpf_map_lookup_elem(&nat_counts, &outcome), bytes);
+}
+
+static __always_inline __u32 nat_event_of(const struct key k)
+{
+	if (k.base >= BASE_UDP)
+		return NAT_OF_UDP;
+	return is_syn(k) ? NAT_OPENS : k.base & 0x05 ? NAT_CLOSES : NAT_GOES_ON;
+}
+
+static __always_inline __u64 nat_hash(const int family, const __u32 *client, __u16 port, __u8 proto)
+{
+	return family == 4 ? nat_hash4(&nat()->key, client[0], port, proto)
+			   : nat_hash6(&nat()->key, client, port, proto);
+}
+
+static __always_inline struct nat_key nat_key_of(const int family, const __u32 *client, __u16 port,
+						 __u64 end)
+{
+	struct nat_key k = {
+		.last = (__u64)port << NAT_PORT_SHIFT | end << NAT_END_SHIFT,
+	};
+
+	if (family == 4) {
+		k.last |= client[0];
+	} else {
+		k.client[0] = (__u64)client[0] << 32 | client[1];
+		k.client[1] = (__u64)client[2] << 32 | client[3];
+	}
+	return k;
+}
+
+static __always_inline bool nat_leaves(struct xdp_md *ctx, __u32 ifindex, int *ret_verdict)
+{
+	*ret_verdict = XDP_TX;
+	if (ifindex == ctx->ingress_ifindex)
+		return true;
+	*ret_verdict = XDP_REDIRECT;
+	return bpf_redirect_map(&egress, ifindex, 0) == XDP_REDIRECT;
+}
+
+static __always_inline const __u32 *nat_dst_of(const __u8 *ip, const int family)
+{
+	return addresses_of(ip, family) + (family == 4 ? 1 : 4);
+}
+
+static __always_inline void nat_copy_address(const int family, __u32 *to, const __u32 *from)
+{
+	to[0] = from[0];
+	if (family == 6) {
+		to[1] = from[1];
+		to[2] = from[2];
+		to[3] = from[3];
+	}
+}
+
+/* ---- to the backend -------------------------------------------------------------------------- */
+
+/* The number of the end that the packet is for, or 0. */
+static __always_inline __u64 nat_end_of(const int family, const __u32 *vip, __u32 port_proto)
+{
+	__u32 mix = nat_mix(family, vip, port_proto);
+
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		__u32 cell = nat_end_cell(mix, i);
+		__u64 number = nat()->end_at[i][BOUND(cell, NAT_END_CELLS - 1)];
+		const struct nat_end *end = nat_end_at(number);
+
+		if (number && end->port_proto == port_proto && end->family == family &&
+		    same_address(family, end->vip, vip))
+			return number;
+	}
+	return 0;
+}
+
+static __always_inline void nat_names_of(const int family, const __u32 *src, const __u32 *dst,
+					 __u32 ports, struct nat_ask *ret)
+{
+	nat_copy_address(family, ret->src, src);
+	nat_copy_address(family, ret->dst, dst);
+	ret->ports = ports;
+}
+
+static __always_inline void nat_ask_of(const int family, const struct nat_packet p, __u64 end,
+				       struct nat_ask *ret)
+{
+	const __u32 *src = addresses_of(p.at.ip, family);
+	__u32 ports = *(const __u32 *)l4_of(p.at.ip, family);
+
+	nat_names_of(family, src, nat_dst_of(p.at.ip, family), ports, ret);
+	ret->key = nat_key_of(family, src, (__u16)ports, end);
+	ret->hash = nat_hash(family, src, (__u16)ports, proto_of(p.at.ip, family));
+	ret->peer = nat_peer_of(p.from);
+	ret->end = end;
+	ret->event = nat_event_of(p.k);
+	ret->length = p.k.length;
+}
+
+/* Neither the state nor the peer changes, and the time is young. */
+static __always_inline bool nat_is_steady(const struct nat_ask *a, __u64 word)
+{
+	return a->event == NAT_GOES_ON && nat_state(word) == NAT_TALKS &&
+	       nat_age(word, nat_now()) < nat_life(nat()->lives, word) >> 3 &&
+	       nat_is_peer(nat_peer(word), &a->peer);
+}
+
+/* The place of the connection and, in *ret_word, its word after the packet; or NAT_NO. */
+static __always_inline __u64 nat_place_of(const int family, const struct nat_ask *a,
+					  __u64 *ret_word)
+{
+	bool fullnat = nat_end_at(a->end)->fullnat;
+	__u64 place = nat_in_own(family, a->hash, fullnat, &a->key, ~0ull), word;
+	struct nat_held h = {};
+
+	if (unlikely(place == NAT_NOWHERE) || unlikely(!nat_hold(family, place, &h))) {
+		place = family == 4 ? nat_find_or_begin4(a) : nat_find_or_begin6(a);
+		if ((__s64)place < 0)
+			return place;
+		if (!nat_hold(family, place, &h))
+			return NAT_NO(NAT_BUSY);
+	}
+	if (unlikely(nat_keys_differ(&h.key, &a->key, ~0ull)))
+		return NAT_NO(NAT_BUSY);
+	word = h.word;
+	if (unlikely(!nat_is_steady(a, word)))
+		word = family == 4 ? nat_follow4(a, place, word) : nat_follow6(a, place, word);
+	*ret_word = word;
+	return (__s64)word < 0 ? word : place;
+}
+
+static __always_inline bool nat_has_source(const int family, __u64 place)
+{
+	const __u32 *source = nat_block_of(family, place)->source;
+
+	return family == 4 ? source[0] : source[0] | source[1] | source[2] | source[3];
+}
+
+/* The names of a packet on its way to the backend. A block without a source keeps the client's. */
+static __always_inline void nat_names_to(const int family, const struct nat_ask *a, __u64 place,
+					 const struct backend *to, struct nat_names *ret)
+{
+	__u16 sport = a->ports, dport = a->ports >> 16;
+
+	nat_copy_address(family, ret->src, a->src);
+	nat_copy_address(family, ret->dst, to->addr);
+	if (nat_has_source(family, place)) {
+		nat_copy_address(family, ret->src, nat_block_of(family, place)->source);
+		sport = bpf_htons(place & (NAT_PLACES - 1));
+	}
+	if (to->port)
+		dport = bpf_htons(to->port);
+	ret->ports = sport | (__u32)dport << 16;
+}
+
+/* After the translation. The verdict in *ret_verdict if the outcome is NAT_SENT. */
+static __always_inline int nat_send_to(struct xdp_md *ctx, const int family,
+				       const struct nat_packet p, const struct backend *to,
+				       int *ret_verdict)
+{
+	if (!nat_put_link(ctx, p.at, family, to, *(const volatile __u16 *)&to->vlan))
+		return NAT_FAILED;
+	return nat_leaves(ctx, to->ifindex, ret_verdict) ? NAT_SENT : NAT_NO_NEXT_HOP;
+}
+
+static __always_inline bool nat_is_sendable(const struct xdp_md *ctx, const struct backend *to,
+					    __u32 length)
+{
+	return length <= to->mtu && !(to->no_xmit && to->ifindex != ctx->ingress_ifindex);
+}
+
+static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
+				       const struct nat_packet p, int *ret_verdict)
+{
+	__u32 key = nat_port_proto(l4_of(p.at.ip, family)[1], proto_of(p.at.ip, family));
+	__u64 end = nat_end_of(family, nat_dst_of(p.at.ip, family), key), place, word = 0;
+	struct nat_ask *ask = nat_ask_get();
+	const struct backend *to;
+	struct nat_names names;
+	int outcome;
+
+	if (!end || !ask || !is_ready(ctx, p.k, family, p.at))
+		return NAT_LEAVE;
+	nat_ask_of(family, p, end, ask);
+	place = nat_place_of(family, ask, &word);
+	if ((__s64)place < 0)
+		return place & 0xff;
+	to = backend_at(nat_backend(word));
+	if (!to || !nat_is_sendable(ctx, to, p.k.length))
+		return to ? NAT_LEAVE : NAT_FAILED;
+	nat_names_to(family, ask, place, to, &names);
+	nat_translate(p.at.ip, p.k, family, &names);
+	outcome = nat_send_to(ctx, family, p, to, ret_verdict);
+	if (likely(outcome == NAT_SENT)) {
+		count_sent(nat_end_at(end)->id, p.k.length, ask->event == NAT_OPENS, false);
+		count_sent(nat_backend(word), p.k.length, ask->event == NAT_OPENS, false);
+	}
+	return outcome;
+}
+
+/* ---- to the client --------------------------------------------------------------------------- */
+
+static __always_inline bool nat_is_near(__u32 mix)
+{
+	return nat()->near[BOUND(nat_near_word(mix), NAT_NEAR_WORDS - 1)] & nat_near_bit(mix);
+}
+
+/* The block that has this source, and 1; or 0. */
+static __always_inline __u64 nat_block_at(const int family, const __u32 *source, __u32 mix)
+{
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		__u32 cell = nat_source_cell(mix, i);
+		__u64 block = nat()->source_at[i][BOUND(cell, NAT_SOURCE_CELLS - 1)];
+
+		if (block &&
+		    same_address(family,
+				 nat_block_of(family, (block - 1) << NAT_PLACES_LOG2)->source,
+				 source))
+			return block;
+	}
+	return 0;
+}
+
+/* A packet to a source: its port is the place. NAT_NOWHERE: there is no such connection. */
+static __always_inline __u64 nat_answered_place(const int family, const __u32 *dst, __u16 port,
+						const struct nat_side *from, struct nat_held *ret)
+{
+	__u32 mix = nat_mix(family, dst, 0);
+	__u64 block = nat_is_near(mix) ? nat_block_at(family, dst, mix) : 0, place;
+
+	if (!block)
+		return NAT_NOWHERE;
+	place = (block - 1) << NAT_PLACES_LOG2 | bpf_ntohs(port);
+	return nat_hold(family, place, ret) && nat_is_with(family, ret, from) ? place : NAT_NOWHERE;
+}
+
+/* Is it the connection of this client with this backend? k: without an end. */
+static __always_inline bool nat_is_of(const int family, __u64 place, const struct nat_key *k,
+				      const struct nat_side *from, struct nat_held *ret)
+{
+	return place != NAT_NOWHERE && nat_hold(family, place, ret) &&
+	       !nat_keys_differ(&ret->key, k, NAT_WITHOUT_END) && nat_is_with(family, ret, from);
+}
+
+/* A packet of a backend of nat: the client is the destination. */
+static __always_inline __u64 nat_place_back(const int family, const __u32 *dst, __u16 port,
+					    const struct nat_side *from, struct nat_held *ret)
+{
+	struct nat_key k = nat_key_of(family, dst, port, 0);
+	__u64 hash, place;
+
+	if (!nat_is_near(nat_mix(family, from->addr, from->port_proto)))
+		return NAT_NOWHERE;
+	hash = nat_hash(family, dst, port, from->port_proto >> 16);
+	place = nat_in_own(family, hash, false, &k, NAT_WITHOUT_END);
+	if (likely(nat_is_of(family, place, &k, from, ret)))
+		return place;
+	place = nat_elsewhere(family, hash, false, &k, from);
+	return nat_is_of(family, place, &k, from, ret) ? place : NAT_NOWHERE;
+}
+
+static __always_inline void nat_names_back(const int family, const struct nat_key k,
+					   const struct nat_end *end, struct nat_names *ret)
+{
+	__builtin_memcpy(ret->src, end->vip, sizeof(ret->src));
+	ret->ports = (__u16)end->port_proto | (__u32)(k.last >> NAT_PORT_SHIFT & 0xffff) << 16;
+	ret->dst[0] = k.last;
+	if (family == 4)
+		return;
+	ret->dst[0] = k.client[0] >> 32;
+	ret->dst[1] = k.client[0];
+	ret->dst[2] = k.client[1] >> 32;
+	ret->dst[3] = k.client[1];
+}
+
+/* The place of the connection of this backend with this client or source, or NAT_NOWHERE. *ret: the
+ * connection. */
+static __always_inline __u64 nat_find_of(const int family, const __u32 *backend,
+					 const __u32 *client, const __u16 ports[2], __u8 proto,
+					 struct nat_held *ret)
+{
+	struct nat_side from = {.port_proto = nat_port_proto(ports[0], proto)};
+	__u64 place;
+
+	nat_copy_address(family, from.addr, backend);
+	place = nat_answered_place(family, client, ports[1], &from, ret);
+	return place != NAT_NOWHERE ? place : nat_place_back(family, client, ports[1], &from, ret);
+}
+
+static __always_inline __u32 nat_device_of(const struct nat_peer *peer)
+{
+	return nat()->device[BOUND(peer->number, WEIR_IFACES - 1)];
+}
+
+static __always_inline bool nat_has_way(__u64 number)
+{
+	return number && nat_device_of(nat_peer_at(number));
+}
+
+/* After the translation. */
+static __always_inline int nat_send_back(struct xdp_md *ctx, const int family,
+					 const struct nat_packet p, __u64 number, int *ret_verdict)
+{
+	const struct nat_peer *peer = nat_peer_at(number);
+
+	if (!nat_put_link(ctx, p.at, family, peer->mac, peer->vlan))
+		return NAT_FAILED;
+	return nat_leaves(ctx, nat_device_of(peer), ret_verdict) ? NAT_ANSWERED : NAT_NO_PEER;
+}
+
+/* NAT_LEAVE also for a packet that answers no connection. */
+static __always_inline int nat_answer(struct xdp_md *ctx, const int family,
+				      const struct nat_packet p, int *ret_verdict)
+{
+	struct nat_held h = {};
+	__u64 place =
+		nat_find_of(family, addresses_of(p.at.ip, family), nat_dst_of(p.at.ip, family),
+			    l4_of(p.at.ip, family), proto_of(p.at.ip, family), &h);
+	struct nat_names names;
+
+	if (likely(place == NAT_NOWHERE) || !is_ready(ctx, p.k, family, p.at) || !is_for_one(ctx) ||
+	    !is_for_us(ctx))
+		return NAT_LEAVE;
+	nat_names_back(family, h.key, nat_end_at(h.key.last >> NAT_END_SHIFT), &names);
+	nat_answered(place, family, h.word, nat_event_of(p.k));
+	if (unlikely(!nat_has_way(nat_peer(h.word))))
+		return NAT_NO_PEER;
+	nat_translate(p.at.ip, p.k, family, &names);
+	return nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
+}
