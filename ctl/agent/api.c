@@ -470,6 +470,11 @@ static void on_live(struct evhttp_request *request, struct api *api, enum live_f
 		history_live(api->agent, request, from, json_get(query, "state"));
 }
 
+char *api_path(const char *instance)
+{
+	return mem_printf("%s/%s/api", WEIR_RUN_FOLDER, instance);
+}
+
 bool api_rates_has(const char *path)
 {
 	return !strcmp(path, API_LIVE) || !strcmp(path, API_HISTORY);
@@ -577,7 +582,7 @@ static int start(struct agent *a, struct err *err)
 	api->changes = changes_new(a);
 	if (a->page)
 		return 0;
-	api->path = mem_printf("%s/%s/api", WEIR_RUN_FOLDER, a->instance);
+	api->path = api_path(a->instance);
 	if ((code = door_open_path(a, &doors[ON_SOCKET], api->path, api, &api->doors[ON_SOCKET],
 				   err)))
 		return code;

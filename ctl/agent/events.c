@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent that reads events: one `weir watch` of the packets that rules log, always,
-// and one of drops while a client wants them, or with --keep-drops. Their documents go to all
-// clients of /v1/events; the last 1,000 are kept.
+// one of drops while a client wants them, or with --keep-drops, and one `weir changes` while
+// --events wants them. Their documents go to all listeners; the last 1,024 logged packets and drops
+// are kept.
 #include "ctl/agent/events.h"
 
 #include <event2/http.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/log.h"
 #include "ctl/agent/agent.h"
 #include "ctl/agent/api_answer.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/history_plan.h"
-#include "ctl/agent/listeners.h"
 #include "ctl/agent/process.h"
 #include "ctl/agent/task.h"
+#include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/time.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
 
@@ -26,81 +30,110 @@
 #define AGAIN_FIRST_MS   1000
 #define AGAIN_MOST_MS    60000
 #define LINE_MAX_BYTES   (1u << 16) // a longer document is skipped
-#define KEPT             LISTENER_QUEUE
-#define MOMENT           "\"monotonic_us\":"
+#define KEPT             WEIR_LOGS  // as many as the datapath keeps
+#define FEW_WORDS        3
+#define OVERLAP_MS       10000 // a `weir changes` that begins again repeats so much
 
-enum events_kind { LOGGED, DROPS, SOURCES };
-static const char *const words[] = {[LOGGED] = "logged", [DROPS] = "drops"};
+// The commands that read events, and the key with the moment in their documents.
+static const struct {
+	const char *name, *moment;
+	const char *words[FEW_WORDS];
+} kinds[EVENT_KINDS] = {
+	[EVENT_LOGGED] = {"logged packets", "\"monotonic_us\":", {"-j", "watch", "logged"}},
+	[EVENT_DROP] = {"drops", "\"monotonic_us\":", {"-j", "watch", "drops"}},
+	[EVENT_CHANGE] = {"changes", "\"at_ms\":", {"-j", "changes", "--follow"}},
+};
 
 struct events_source {
 	struct events_part *part;
-	enum events_kind which;
+	enum event_kind kind;
 	struct agent_process *watch; // NULL: does not run
 	struct history_lines lines;
 	struct text ready; // lines of a piece of output
 	size_t n;          // events in it
-	char *why;         // the error that `weir watch` has ended with
+	char *why;         // the error that the command has ended with
 	struct trouble trouble;
 	uint64_t again_ms; // monotonic; not before
-	uint64_t last_us;  // moment of the last event
+	uint64_t last;     // moment of the latest event
+	uint64_t skipped;  // a command that begins again repeats events up to this moment
 };
 
 struct kept_event {
 	char *line;
 	uint64_t us;
-	enum events_kind which;
+};
+
+// The last events of a kind.
+struct kept_events {
+	struct kept_event at[KEPT];
+	size_t next; // place of the next one
 };
 
 struct events_part {
 	struct agent *agent;
-	struct events_source sources[SOURCES];
+	struct events_source sources[EVENT_KINDS];
 	struct listeners *listeners;
-	struct kept_event kept[KEPT];
-	size_t next;    // place of the next one
+	struct kept_events logged, drops;
 	ino_t instance; // inode of its folder: another one is another instance
 	struct agent_task look;
 };
 
 // ---- documents ----------------------------------------------------------------------------------
 
-static void keep(struct events_source *s, const struct text *line, uint64_t us)
+static struct kept_events *kept_of(struct events_source *s)
 {
-	struct kept_event *at = &s->part->kept[s->part->next];
-
-	free(at->line);
-	*at = (struct kept_event){.line = mem_strdup(text_get(line)), .us = us, .which = s->which};
-	s->part->next = (s->part->next + 1) % KEPT;
+	return s->kind == EVENT_LOGGED ? &s->part->logged
+	       : s->kind == EVENT_DROP ? &s->part->drops
+				       : NULL;
 }
 
-// The moment precedes all texts from outside. 0: this is no event.
-static uint64_t moment_of(const char *line)
+static void keep(struct events_source *s, const struct text *line, uint64_t us)
 {
-	const char *at = strstr(line, MOMENT);
+	struct kept_events *all = kept_of(s);
+	struct kept_event *at = all ? &all->at[all->next] : NULL;
+
+	if (!at)
+		return;
+	free(at->line);
+	*at = (struct kept_event){.line = mem_strdup(text_get(line)), .us = us};
+	all->next = (all->next + 1) % KEPT;
+}
+
+// A text from outside cannot have the key: its quotes are escaped. 0: this is no event.
+static uint64_t moment_of(const struct events_source *s, const char *line)
+{
+	const char *at = strstr(line, kinds[s->kind].moment);
 	size_t len;
-	uint64_t us;
+	uint64_t moment;
 
 	if (!at)
 		return 0;
-	at += strlen(MOMENT);
+	at += strlen(kinds[s->kind].moment);
 	len = strspn(at, "0123456789");
-	return num_parse_u64(at, len, 1, UINT64_MAX, &us) ? 0 : us;
+	return num_parse_u64(at, len, 1, UINT64_MAX, &moment) ? 0 : moment;
+}
+
+static void take_event(struct events_source *s, uint64_t moment)
+{
+	if (moment <= s->skipped)
+		return;
+	if (moment > s->last)
+		s->last = moment;
+	text_add(&s->ready, text_get(&s->lines.line));
+	s->n++;
+	keep(s, &s->lines.line, moment);
 }
 
 static void take_line(struct events_source *s)
 {
-	const char *line = text_get(&s->lines.line);
-	uint64_t us = moment_of(line);
+	uint64_t moment = moment_of(s, text_get(&s->lines.line));
 	CLEANUP_JSON struct json *document = NULL;
 	const char *why;
 
-	if (us > s->last_us) {
-		s->last_us = us;
-		text_add(&s->ready, line);
-		s->n++;
-		keep(s, &s->lines.line, us);
-	}
-	if (us) // a `weir watch` that begins again has the records that are kept
+	if (moment) {
+		take_event(s, moment);
 		return;
+	}
 	document = json_parse(s->lines.line.at, s->lines.line.len, NULL, 0);
 	why = json_get_string(json_get(document, "error"), "text");
 	if (why) {
@@ -111,15 +144,13 @@ static void take_line(struct events_source *s)
 
 static void publish(struct events_source *s)
 {
-	const struct event_lines lines = {.at = text_get(&s->ready),
-					  .len = s->ready.len,
-					  .n = s->n,
-					  .logged = s->which == LOGGED};
+	const struct event_lines lines = {
+		.at = text_get(&s->ready), .len = s->ready.len, .n = s->n, .kind = s->kind};
 
 	if (!s->n)
 		return;
 	if (trouble_end(&s->trouble)) {
-		log_notice("%s are read again", s->which == LOGGED ? "logged packets" : "drops");
+		log_notice("%s are read again", kinds[s->kind].name);
 		agent_changed(s->part->agent);
 	}
 	listeners_publish(s->part->listeners, &lines);
@@ -147,6 +178,21 @@ static void forget_output(struct events_source *s)
 	s->n = 0;
 }
 
+// Also for listeners: they would take a silence for no events.
+static void begin_trouble(struct events_source *s, const char *why)
+{
+	CLEANUP_FREE char *said = NULL;
+	CLEANUP_TEXT struct text line = {0};
+
+	if (!trouble_begin_like(&s->trouble, why))
+		return;
+	said = mem_printf("%s are not read: %s", kinds[s->kind].name, s->trouble.why);
+	log_warning("%s", said);
+	api_error_document(said, &line);
+	listeners_tell(s->part->listeners, s->kind, false, text_get(&line));
+	agent_changed(s->part->agent);
+}
+
 static void on_done(void *source, const struct process_result *r)
 {
 	struct events_source *s = source;
@@ -156,20 +202,27 @@ static void on_done(void *source, const struct process_result *r)
 
 	s->watch = NULL;
 	forget_output(s);
-	if (bpffs_exist(a->instance) &&
-	    trouble_begin_like(&s->trouble, why ? why : "weir watch was killed, or has crashed")) {
-		log_warning("%s are not read: %s", s->which == LOGGED ? "logged packets" : "drops",
-			    s->trouble.why);
-		agent_changed(a);
-	}
+	if (bpffs_exist(a->instance))
+		begin_trouble(s, why ? why : "the command was killed, or has crashed");
 	pause_ms = trouble_pause_ms(s->trouble.times, AGAIN_FIRST_MS, AGAIN_MOST_MS);
 	s->again_ms = agent_now_ms() + pause_ms;
 	agent_task_in(&s->part->look, pause_ms);
 }
 
+// The changes since the last one, or only new ones.
+static char *since_last(const struct events_source *s)
+{
+	uint64_t now_ms = time_ms(CLOCK_REALTIME);
+	uint64_t ago_ms = s->last && now_ms > s->last ? now_ms - s->last + OVERLAP_MS : 1;
+
+	return mem_printf("--since=%" PRIu64 "ms", ago_ms);
+}
+
 static int start_watch(struct events_source *s, struct err *err)
 {
-	const char *const args[] = {"-j", "watch", words[s->which], NULL};
+	CLEANUP_FREE char *since = s->kind == EVENT_CHANGE ? since_last(s) : NULL;
+	const char *const *words = kinds[s->kind].words;
+	const char *const args[] = {words[0], words[1], words[2], since, NULL};
 	const struct process_request request = {
 		.args = args,
 		.modest = true,
@@ -180,6 +233,9 @@ static int start_watch(struct events_source *s, struct err *err)
 		.ctx = s,
 	};
 
+	s->skipped = s->last;
+	if (s->kind == EVENT_CHANGE && time_ms(CLOCK_REALTIME) < s->last)
+		s->skipped = 0; // the clock was set back
 	return process_start(s->part->agent, &request, &s->watch, err);
 }
 
@@ -190,10 +246,26 @@ static void stop_watch(struct events_source *s)
 	trouble_end(&s->trouble);
 }
 
-static bool is_wanted(const struct events_source *s)
+// Changes are recorded for an instance that is not attached, too.
+static bool has_record(const struct agent *a)
 {
-	return s->which == LOGGED || s->part->agent->keeps_drops ||
-	       listeners_of_drops(s->part->listeners);
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_STATE_FOLDER, a->instance);
+
+	return file_exists(folder);
+}
+
+static bool is_wanted(const struct events_source *s, bool exists)
+{
+	const struct events_part *p = s->part;
+
+	switch (s->kind) {
+	case EVENT_LOGGED:
+		return exists;
+	case EVENT_DROP:
+		return exists && (p->agent->keeps_drops || listeners_of(p->listeners, EVENT_DROP));
+	default:
+		return listeners_of(p->listeners, EVENT_CHANGE) && has_record(p->agent);
+	}
 }
 
 // A command that holds the lock may be making or removing the instance: -EAGAIN. *ret_folder 0: it
@@ -214,7 +286,7 @@ static int find_instance(const struct events_part *p, ino_t *ret_folder, struct 
 static int look_at(struct events_source *s, bool exists, struct err *err)
 {
 	uint64_t now_ms = agent_now_ms();
-	bool wanted = exists && is_wanted(s);
+	bool wanted = is_wanted(s, exists);
 
 	if (!wanted)
 		stop_watch(s);
@@ -234,14 +306,15 @@ static int look(void *part, struct err *err)
 
 	if (code)
 		return code;
-	for (enum events_kind n = 0; n < SOURCES; n++)
-		if (folder != p->instance)
-			stop_watch(&p->sources[n]);
+	if (folder != p->instance) {
+		stop_watch(&p->sources[EVENT_LOGGED]);
+		stop_watch(&p->sources[EVENT_DROP]);
+	}
 	p->instance = folder;
-	for (enum events_kind n = 0; n < SOURCES; n++)
-		if ((code = look_at(&p->sources[n], folder, err)))
+	for (enum event_kind kind = 0; kind < EVENT_KINDS; kind++)
+		if ((code = look_at(&p->sources[kind], folder, err)))
 			return code;
-	if (p->sources[DROPS].watch && !p->agent->keeps_drops)
+	if (p->sources[EVENT_DROP].watch && !p->agent->keeps_drops)
 		agent_task_in(&p->look, AGAIN_FIRST_MS); // until its last client has left
 	return 0;
 }
@@ -279,17 +352,37 @@ static void read_wish(void *query, const char *key, const struct json *value)
 							"'logged' and 'since' (such as 10m)");
 }
 
+// The next one of two kinds; NULL: there are no more. *at: how many of each were taken.
+static const struct kept_event *next_kept(const struct events_part *p, size_t at[2])
+{
+	const struct kept_events *both[] = {&p->logged, &p->drops};
+	const struct kept_event *ret = NULL;
+	size_t from = 0;
+
+	for (size_t n = 0; n < 2; n++) {
+		const struct kept_event *e = NULL;
+
+		while (at[n] < KEPT && !(e = &both[n]->at[(both[n]->next + at[n]) % KEPT])->line)
+			at[n]++;
+		if (at[n] < KEPT && (!ret || e->us < ret->us)) {
+			ret = e;
+			from = n;
+		}
+	}
+	at[from]++;
+	return ret;
+}
+
 // The events of this time that are kept.
 static void send_kept(const struct events_part *p, const struct events_query *w)
 {
 	uint64_t from_us = agent_now_ms() > w->since_ms ? (agent_now_ms() - w->since_ms) * 1000 : 0;
 	CLEANUP_TEXT struct text all = {0};
-	struct event_lines lines = {.logged = true};
+	struct event_lines lines = {.kind = EVENT_LOGGED};
+	size_t at[2] = {0, w->logged ? KEPT : 0};
 
-	for (size_t n = 0; n < KEPT; n++) {
-		const struct kept_event *e = &p->kept[(p->next + n) % KEPT];
-
-		if (!e->line || e->us < from_us || (w->logged && e->which == DROPS))
+	for (const struct kept_event *e; (e = next_kept(p, at));) {
+		if (e->us < from_us)
 			continue;
 		text_add(&all, e->line);
 		lines.n++;
@@ -298,6 +391,22 @@ static void send_kept(const struct events_part *p, const struct events_query *w)
 	lines.len = all.len;
 	if (lines.n)
 		listeners_begin(p->listeners, &lines);
+}
+
+// Only logged packets, or also drops, which may be unreadable.
+static void send_trouble(const struct events_part *p, bool logged)
+{
+	for (enum event_kind kind = 0; kind <= (logged ? EVENT_LOGGED : EVENT_DROP); kind++) {
+		const char *why = p->sources[kind].trouble.why;
+		CLEANUP_FREE char *said =
+			why ? mem_printf("%s are not read: %s", kinds[kind].name, why) : NULL;
+		CLEANUP_TEXT struct text line = {0};
+
+		if (!why)
+			continue;
+		api_error_document(said, &line);
+		listeners_tell(p->listeners, kind, true, text_get(&line));
+	}
 }
 
 void events_answer(struct agent *a, struct evhttp_request *request, const struct json *query)
@@ -310,11 +419,21 @@ void events_answer(struct agent *a, struct evhttp_request *request, const struct
 		api_refuse(request, HTTP_BADREQUEST, w.err.text);
 		return;
 	}
-	if (!listeners_add(p->listeners, request, !w.logged, w.count))
+	if (!listeners_add(p->listeners, request,
+			   EVENT_BIT(EVENT_LOGGED) | (w.logged ? 0 : EVENT_BIT(EVENT_DROP)),
+			   w.count))
 		return;
+	send_trouble(p, w.logged);
 	if (w.since_ms)
 		send_kept(p, &w);
 	agent_task_in(&p->look, 0);
+}
+
+struct listener *events_listen(struct agent *a)
+{
+	agent_task_in(&a->events->look, 0);
+	return listeners_add_process(a->events->listeners,
+				     EVENT_BIT(EVENT_LOGGED) | EVENT_BIT(EVENT_CHANGE));
 }
 
 // ---- the part -----------------------------------------------------------------------------------
@@ -326,9 +445,9 @@ static int start(struct agent *a, struct err *err)
 	p->agent = a;
 	a->events = p;
 	p->listeners = listeners_new();
-	for (enum events_kind n = 0; n < SOURCES; n++) {
-		p->sources[n].part = p;
-		p->sources[n].which = n;
+	for (enum event_kind kind = 0; kind < EVENT_KINDS; kind++) {
+		p->sources[kind].part = p;
+		p->sources[kind].kind = kind;
 	}
 	agent_task_init(&p->look, a, "events", look, p);
 	agent_after_command(a, &p->look, AFTER_COMMAND_MS);
@@ -342,7 +461,7 @@ static void stop(struct agent *a)
 
 	if (!p)
 		return;
-	for (enum events_kind n = 0; n < SOURCES; n++) {
+	for (enum event_kind n = 0; n < EVENT_KINDS; n++) {
 		stop_watch(&p->sources[n]);
 		text_free(&p->sources[n].lines.line);
 		text_free(&p->sources[n].ready);
@@ -350,8 +469,10 @@ static void stop(struct agent *a)
 	}
 	agent_task_free(&p->look);
 	listeners_free(p->listeners);
-	for (size_t n = 0; n < KEPT; n++)
-		free(p->kept[n].line);
+	for (size_t n = 0; n < KEPT; n++) {
+		free(p->logged.at[n].line);
+		free(p->drops.at[n].line);
+	}
 	free(p);
 }
 
@@ -359,10 +480,13 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 {
 	const struct events_part *p = a->events;
 
-	trouble_report(&p->sources[LOGGED].trouble, "logged packets are not read", problems);
-	trouble_report(&p->sources[DROPS].trouble, "drops are not read", problems);
+	for (enum event_kind kind = 0; kind < EVENT_KINDS; kind++) {
+		CLEANUP_FREE char *what = mem_printf("%s are not read", kinds[kind].name);
+
+		trouble_report(&p->sources[kind].trouble, what, problems);
+	}
 	agent_task_report(&p->look, problems);
-	json_set(fields, "drops", json_bool(p->sources[DROPS].watch));
+	json_set(fields, "drops", json_bool(p->sources[EVENT_DROP].watch));
 }
 
 const struct agent_part agent_events = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A queue is the output of the connection: it has the places where events end in it.
+// A queue is the output of a connection, or the input of a process: it has the places where events
+// end in it.
 #include "ctl/agent/listeners.h"
 
 #include <event2/bufferevent.h>
@@ -11,6 +12,7 @@
 #include "ctl/agent/api_answer.h"
 #include "ctl/agent/client_text.h"
 #include "ctl/agent/clients.h"
+#include "ctl/agent/process.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 
@@ -18,25 +20,28 @@
 
 // Events that were sent in one text.
 struct sent_events {
-	uint64_t end; // bytes sent to the client up to its end
+	uint64_t end; // bytes sent up to its end
 	uint32_t n;   // events
 };
 
 struct listener {
 	struct listeners *of;
 	struct listener *next;
-	struct evhttp_request *request;
-	bool drops, limited, started;
-	uint64_t left;   // events until the end, if limited
-	uint64_t sent;   // bytes
-	uint64_t missed; // events since the last one that was sent
+	struct evhttp_request *request; // NULL: a process
+	struct agent_process *process;  // NULL: a client, or it does not run
+	unsigned kinds;
+	bool limited;
+	uint64_t left;       // events until the end, if limited
+	uint64_t sent;       // bytes
+	uint64_t missed;     // events since the last one that was sent
+	uint64_t missed_all; // events
 	struct sent_events queue[LISTENER_QUEUE];
 	size_t first, batches, events; // in the queue
 };
 
 struct listeners {
 	struct listener *all;
-	size_t n, n_drops;
+	size_t n, n_of[EVENT_KINDS];
 };
 
 struct listeners *listeners_new(void)
@@ -57,8 +62,23 @@ static void forget(struct listener *l)
 		at = &(*at)->next;
 	*at = l->next;
 	l->of->n--;
-	l->of->n_drops -= l->drops;
+	for (enum event_kind kind = 0; kind < EVENT_KINDS; kind++)
+		l->of->n_of[kind] -= !!(l->kinds & EVENT_BIT(kind));
 	free(l);
+}
+
+static struct listener *add(struct listeners *l, const struct listener *from)
+{
+	struct listener *one = mem_new(struct listener);
+
+	*one = *from;
+	one->of = l;
+	one->next = l->all;
+	l->all = one;
+	l->n++;
+	for (enum event_kind kind = 0; kind < EVENT_KINDS; kind++)
+		l->n_of[kind] += !!(one->kinds & EVENT_BIT(kind));
+	return one;
 }
 
 static void on_client_left(struct evhttp_connection *connection, void *listener)
@@ -77,7 +97,6 @@ static void start(struct listener *l)
 	evhttp_send_reply_start(l->request, HTTP_OK, NULL);
 	// There may be no event for hours; clients.h bounds what is unread.
 	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(connection_of(l)), NULL, NULL);
-	l->started = true;
 	l->sent = client_unread(connection_of(l));
 }
 
@@ -85,11 +104,11 @@ static void end(struct listener *l)
 {
 	struct evhttp_request *request = l->request;
 
-	if (!l->started)
-		start(l);
-	evhttp_connection_set_closecb(connection_of(l), NULL, NULL);
+	if (request)
+		evhttp_connection_set_closecb(connection_of(l), NULL, NULL);
 	forget(l);
-	evhttp_send_reply_end(request);
+	if (request)
+		evhttp_send_reply_end(request);
 }
 
 void listeners_free(struct listeners *l)
@@ -101,17 +120,22 @@ void listeners_free(struct listeners *l)
 	free(l);
 }
 
-size_t listeners_of_drops(const struct listeners *l)
+size_t listeners_of(const struct listeners *l, enum event_kind kind)
 {
-	return l->n_drops;
+	return l->n_of[kind];
 }
 
 // ---- the queue ----------------------------------------------------------------------------------
 
-// Removes what the client has taken.
+static uint64_t unread(const struct listener *l)
+{
+	return l->request ? client_unread(connection_of(l)) : process_unsent(l->process);
+}
+
+// Removes what was taken.
 static void clean_queue(struct listener *l)
 {
-	uint64_t taken = l->sent - client_unread(connection_of(l));
+	uint64_t taken = l->sent - unread(l);
 
 	for (; l->batches && l->queue[l->first].end <= taken; l->batches--) {
 		l->events -= l->queue[l->first].n;
@@ -119,13 +143,27 @@ static void clean_queue(struct listener *l)
 	}
 }
 
+static bool is_open(const struct listener *l)
+{
+	return l->request || (l->process && process_reads(l->process));
+}
+
+static void miss(struct listener *l, uint64_t n)
+{
+	l->missed += n;
+	l->missed_all += n;
+}
+
 // n 0: not an event.
 static void send_text(struct listener *l, struct client_text *text, size_t n)
 {
-	size_t before = client_unread(connection_of(l));
+	uint64_t before = unread(l);
 
-	client_text_send(text, l->request);
-	l->sent += client_unread(connection_of(l)) - before;
+	if (l->request)
+		client_text_send(text, l->request);
+	else
+		process_send(l->process, text->at, text->len);
+	l->sent += unread(l) - before;
 	if (!n)
 		return;
 	l->queue[(l->first + l->batches++) % LISTENER_QUEUE] =
@@ -167,14 +205,20 @@ static void send_last(struct listener *l, const struct event_lines *lines)
 	end(l);
 }
 
-// May end the answer.
-static void give(struct listener *l, const struct event_lines *lines, struct client_text *text)
+static bool has_room(struct listener *l, size_t n)
 {
-	if (!l->started)
-		start(l);
+	if (!is_open(l))
+		return false;
 	clean_queue(l);
-	if (l->events + lines->n > LISTENER_QUEUE) {
-		l->missed += lines->n;
+	return l->events + n <= LISTENER_QUEUE;
+}
+
+// May end the answer. queued: else it needs no room in the queue.
+static void give(struct listener *l, const struct event_lines *lines, struct client_text *text,
+		 bool queued)
+{
+	if (queued && !has_room(l, lines->n)) {
+		miss(l, lines->n);
 		return;
 	}
 	send_missed(l);
@@ -183,30 +227,25 @@ static void give(struct listener *l, const struct event_lines *lines, struct cli
 		return;
 	}
 	l->left -= l->limited ? lines->n : 0;
-	send_text(l, text, lines->n);
+	send_text(l, text, queued ? lines->n : 0);
 }
 
 // ---- clients ------------------------------------------------------------------------------------
 
-bool listeners_add(struct listeners *l, struct evhttp_request *request, bool drops, uint64_t count)
+bool listeners_add(struct listeners *l, struct evhttp_request *request, unsigned kinds,
+		   uint64_t count)
 {
+	const struct listener client = {
+		.request = request, .kinds = kinds, .limited = count, .left = count};
 	struct listener *one;
 
-	if (l->n == MOST) {
+	if (l->n >= MOST) {
 		api_refuse(request, HTTP_SERVUNAVAIL, "too many clients read /v1/events");
 		return false;
 	}
-	one = mem_new(struct listener);
-	*one = (struct listener){.of = l,
-				 .next = l->all,
-				 .request = request,
-				 .drops = drops,
-				 .limited = count,
-				 .left = count};
-	l->all = one;
-	l->n++;
-	l->n_drops += drops;
+	one = add(l, &client);
 	evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_client_left, one);
+	start(one);
 	return true;
 }
 
@@ -214,7 +253,7 @@ void listeners_begin(struct listeners *l, const struct event_lines *lines)
 {
 	struct client_text *text = client_text_new(lines->at, lines->len);
 
-	give(l->all, lines, text);
+	give(l->all, lines, text, false);
 	client_text_release(text);
 }
 
@@ -227,8 +266,43 @@ void listeners_publish(struct listeners *l, const struct event_lines *lines)
 	text = client_text_new(lines->at, lines->len);
 	for (struct listener *one = l->all, *next; one; one = next) {
 		next = one->next;
-		if (lines->logged || one->drops)
-			give(one, lines, text);
+		if (one->kinds & EVENT_BIT(lines->kind))
+			give(one, lines, text, true);
 	}
 	client_text_release(text);
+}
+
+void listeners_tell(struct listeners *l, enum event_kind kind, bool last, const char *line)
+{
+	for (struct listener *one = l->all; one; one = last ? NULL : one->next)
+		if (one->kinds & EVENT_BIT(kind))
+			listener_tell(one, line);
+}
+
+// ---- a process ----------------------------------------------------------------------------------
+
+struct listener *listeners_add_process(struct listeners *l, unsigned kinds)
+{
+	return add(l, &(struct listener){.kinds = kinds});
+}
+
+void listener_use(struct listener *l, struct agent_process *process)
+{
+	if (l->process)
+		clean_queue(l);
+	miss(l, l->events);
+	l->process = process;
+	l->sent = 0;
+	l->first = l->batches = l->events = 0;
+}
+
+void listener_tell(struct listener *l, const char *line)
+{
+	if (is_open(l))
+		send_words(l, line);
+}
+
+uint64_t listener_missed(const struct listener *l)
+{
+	return l->missed_all;
 }

@@ -12,12 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "ctl/agent/api_answer.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/net/local.h"
 #include "ctl/net/loop.h"
 
 #define HEAD_MAX   8192
@@ -139,19 +138,6 @@ static void on_event(struct bufferevent *from, short what, void *relay)
 		end(relay);
 }
 
-static int connect_to(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
-		return -1;
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)))
-		return -1;
-	return TAKE_FD(fd);
-}
-
 static void begin(struct relay *r, int fd)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(r->request);
@@ -171,7 +157,7 @@ static void begin(struct relay *r, int fd)
 
 void page_relay(struct page_relays *all, struct evhttp_request *request)
 {
-	int fd = all->n < RELAYS_MAX ? connect_to(all->path) : -1;
+	int fd = all->n < RELAYS_MAX ? local_connect(all->path, SOCK_NONBLOCK) : -1;
 	struct relay *r;
 
 	if (fd < 0) {

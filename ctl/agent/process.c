@@ -83,6 +83,15 @@ void process_stop(struct agent_process *p)
 	forget(p);
 }
 
+void process_leave(struct agent_process *p)
+{
+	if (!p)
+		return;
+	if (p->to >= 0 && evbuffer_get_length(p->input))
+		evbuffer_write(p->input, p->to);
+	forget(p);
+}
+
 static void close_pipe(struct event **event, int *fd)
 {
 	loop_event_free(TAKE_PTR(*event));
@@ -238,6 +247,16 @@ void process_send(struct agent_process *p, const char *input, size_t len)
 		return;
 	if (evbuffer_add(p->input, input, len) || event_add(p->writable, NULL))
 		mem_exhausted();
+}
+
+bool process_reads(const struct agent_process *p)
+{
+	return p->writable;
+}
+
+size_t process_unsent(const struct agent_process *p)
+{
+	return evbuffer_get_length(p->input);
 }
 
 // ---- a command ----------------------------------------------------------------------------------

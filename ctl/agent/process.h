@@ -70,8 +70,14 @@ struct process_request {
 int process_start(struct agent *a, const struct process_request *request,
 		  struct agent_process **ret, struct err *err);
 void process_send(struct agent_process *p, const char *input, size_t len);
+bool process_reads(const struct agent_process *p); // else its input is closed
+// Bytes of its input that its pipe has not taken.
+size_t process_unsent(const struct agent_process *p);
 // Kills it and forgets it; a killed command leaves the old or the new state. NULL is allowed.
 void process_stop(struct agent_process *p);
+// Ends its input, after what its pipe takes immediately, and forgets it; it ends by itself. NULL is
+// allowed.
+void process_leave(struct agent_process *p);
 
 // The reason of its failure: its error, or the error in its document, "SENTENCE (HINT)". `what`:
 // its words, if it has no document.

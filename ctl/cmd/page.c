@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "ctl/agent/agent.h"
@@ -23,6 +22,7 @@
 #include "ctl/cmd/page_document.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/net/local.h"
 
 #define FOR_MS   (12ull * 3600 * 1000)
 #define FOR_MOST (7ull * 24 * 3600 * 1000)
@@ -96,13 +96,9 @@ static int make_token(char ret[PAGE_TOKEN + 1], struct err *err)
 
 static bool answers(const char *path)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CLEANUP_FD int fd = local_connect(path, 0);
 
-	if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
-		return false;
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	return !connect(fd, (const struct sockaddr *)&address, sizeof(address));
+	return fd >= 0;
 }
 
 // NULL: no agent runs, or one without the page: an older one.

@@ -110,41 +110,41 @@ void watch_filter_free(struct watch_filter *f)
 	vec_free(&f->all);
 }
 
-static bool in_prefix(const struct watch_condition *c, const struct packet_fields *p)
+static bool in_prefix(const struct watch_condition *c, const struct watch_event *e)
 {
-	const struct addr *a = c->test == WATCH_FROM ? &p->from : &p->to;
+	const struct addr *a = c->test == WATCH_FROM ? &e->from : &e->to;
 	struct prefix host;
 
-	if (!p->ip)
+	if (!e->ip)
 		return false;
 	host = prefix_of(a, (uint8_t)addr_bits(a));
 	return prefix_contains(&c->prefix, &host);
 }
 
-static bool is_true(const struct watch_condition *c, const struct watch_facts *facts)
+static bool is_true(const struct watch_condition *c, const struct watch_event *e)
 {
 	switch (c->test) {
 	case WATCH_FROM:
 	case WATCH_TO:
-		return in_prefix(c, facts->packet);
+		return in_prefix(c, e);
 	case WATCH_RULE:
-		return facts->rule && text_same(facts->rule, c->name);
+		return e->rule && text_same(e->rule, c->name);
 	case WATCH_REASON:
-		return text_same(reason_name(facts->event->reason), c->name);
+		return text_same(e->reason, c->name);
 	case WATCH_INTERFACE:
-		return text_same(facts->interface, c->name);
+		return text_same(e->interface, c->name);
 	case WATCH_DROPS:
-		return !facts->event->logged;
+		return !e->logged;
 	case WATCH_LOGGED:
-		return facts->event->logged;
+		return e->logged;
 	}
 	return false;
 }
 
-bool watch_filter_holds(const struct watch_filter *f, const struct watch_facts *facts)
+bool watch_filter_holds(const struct watch_filter *f, const struct watch_event *e)
 {
 	for (size_t n = 0; n < f->all.n; n++)
-		if (is_true(&f->all.at[n], facts) == f->all.at[n].negated)
+		if (is_true(&f->all.at[n], e) == f->all.at[n].negated)
 			return false;
 	return true;
 }

@@ -4,10 +4,9 @@
 
 #include <stdbool.h>
 
-#include "common/event.h"
 #include "ctl/base/vec.h"
 #include "ctl/cmd/args.h"
-#include "ctl/control/packet.h"
+#include "ctl/cmd/watch_event.h"
 
 enum watch_test {
 	WATCH_FROM,
@@ -31,19 +30,11 @@ struct watch_filter {
 	VEC(struct watch_condition) all;
 };
 
-// The known fields of an event.
-struct watch_facts {
-	const struct event *event;
-	const struct packet_fields *packet;
-	const char *interface;
-	const char *rule; // NULL: no rule has decided
-};
-
 // Reads the words of the command line, which must live as long as the filter. 0, or -EINVAL with
 // err set.
 int watch_filter_read(const struct args *args, struct watch_filter *ret, struct err *err);
 void watch_filter_free(struct watch_filter *f);
 
-bool watch_filter_holds(const struct watch_filter *f, const struct watch_facts *facts);
+bool watch_filter_holds(const struct watch_filter *f, const struct watch_event *e);
 // Can an event of this kind be shown at all?
 bool watch_filter_admits(const struct watch_filter *f, bool logged);

@@ -10,7 +10,7 @@ import time
 import pytest
 from scapy.layers.inet import TCP
 
-from labnet import on_terminal, plain
+from labnet import on_terminal, plain, until
 from policylab import OTHER4, SOURCE4, SOURCE6, Policies, packet, ping, tcp, udp
 
 BLOCKED4, BLOCKED6 = "192.0.2.201", "2001:db8::201"  # no other traffic from there
@@ -195,6 +195,7 @@ def test_records_wait_for_a_watcher(on, logs):
     assert [event["from_port"] for event in documents(on.start("-j", "watch", "--since", "1h", "-c", 1))] == [20000]
 
 
+@pytest.mark.parametrize("agent", [False, True])
 @pytest.mark.parametrize("condition, expected", [
     ("from 198.51.100.0/24", [1, 4]), ("not from 198.51.100.0/24", [2, 3]), ("from 2001:db8::/32", [3]),
     ("to 0.0.0.0/0", [1, 2, 4]), ("not to fd77::1", [1, 2, 4]), ("rule eight", [4]), ("not rule eight", [1, 2, 3]),
@@ -202,13 +203,94 @@ def test_records_wait_for_a_watcher(on, logs):
     ("not interface near0", []), ("interface near", []), ("not not logged rule seven", [1, 2, 3]), ("not drops", [1, 2, 3, 4]),
     ("drops", []),
 ])
-def test_conditions(on, logs, condition, expected):
+def test_conditions(on, logs, condition, expected, agent):
+    if agent:
+        on.run()
     logs(udp(7, sport=1, src=SOURCE4), udp(7, sport=2, src=OTHER4), udp(7, sport=3, src=SOURCE6), udp(8, sport=4, src=SOURCE4))
     process = on.start("-j", "watch", *condition.split())
     seen = [json.loads(process.stdout.readline())["from_port"] for _ in expected]
     time.sleep(0.5)  # for others, which it must not show
     process.send_signal(signal.SIGINT)
     assert seen + [event["from_port"] for event in documents(process)] == expected
+
+
+def seen_by(on, *words):
+    """Text without times, and documents, of a watch that ends after some events."""
+    text = [line.split(" ", 1)[1] if line[0].isdigit() else line for line in on("watch", *words).stdout.splitlines()]
+    return text, [plain(json.loads(line)) for line in on("-j", "watch", *words).stdout.splitlines()]
+
+
+def test_the_agent_changes_neither_text_nor_documents(on, logs):
+    logs(udp(7, sport=1, src=SOURCE4), udp(8, sport=2, src=OTHER4), udp(7, sport=3, src=SOURCE6), udp(8, sport=4, src=SOURCE4))
+    before = [seen_by(on, "-c", 4), seen_by(on, "rule", "eight", "-c", "2"), seen_by(on, "logged", "--since", "1h", "-c", "3")]
+    on.run()
+    until(lambda: len(on("watch", "-c", 4).stdout.splitlines()) == 4, 60, "the records")
+    assert [seen_by(on, "-c", 4), seen_by(on, "rule", "eight", "-c", "2"), seen_by(on, "logged", "--since", "1h", "-c", "3")] == before
+    assert before[0][0][1].startswith('near0 drop rule-drop "eight": udp ') and before[1][1][0]["from_port"] == 2
+
+
+@pytest.mark.usefixtures("drops")
+def test_several_see_the_same_drops_through_the_agent(on):
+    on.run()
+    watchers = [on.start("-j", "watch", "drops", "-c", 60) for _ in range(3)]
+    seen = [{event["monotonic_us"]: event["entry"] for event in documents(process)} for process in watchers]
+    common = seen[0].keys() & seen[1].keys() & seen[2].keys()
+    assert len(common) > 20 and all(len(one) == 60 for one in seen)
+    for one in seen:  # between the first and the last of all, each has each
+        assert {key for key in one if min(common) <= key <= max(common)} == common
+    assert {one["entry"] for one in map(json.loads, on("-j", "watch", "-c", 9).stdout.splitlines()[:-1])} == {BLOCKED4, BLOCKED6}
+
+
+@pytest.mark.usefixtures("drops")
+def test_drops_of_before_with_since(on):
+    on.run("--keep-drops")
+    time.sleep(1)
+    first = time.monotonic()
+    early = json.loads(on("-j", "watch", "--since", "1h", "-c", 1).stdout.splitlines()[0])
+    assert early["reason"] == "block-from" and early["monotonic_us"] < first * 1e6
+    first = time.monotonic()
+    assert json.loads(on("-j", "watch", "-c", 1).stdout.splitlines()[0])["monotonic_us"] > first * 1e6
+
+
+@pytest.mark.usefixtures("drops")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_continues_without_the_agent_and_repeats_nothing(on, logs, number):
+    logs(udp(7, sport=1))
+    agent = on.run()
+    process = on.start("-j", "watch")
+    lines = []
+    threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True).start()
+    until(lambda: any("block-from" in line for line in lines) and any('"seven"' in line for line in lines), 60, "events")
+    agent.stop(number)
+    until(lambda: any("reads events itself" in line for line in lines), 60, "the end of the agent")
+    count = len(lines)
+    logs(udp(7, sport=2))
+    until(lambda: any("block-from" in line for line in lines[count:]) and any('"from_port":2' in line for line in lines), 60, "more events")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 0
+    moments = [json.loads(line)["monotonic_us"] for line in lines if "monotonic_us" in line]
+    assert len(moments) == len(set(moments)) and len([line for line in lines if '"from_port":1,' in line]) == 1
+
+
+@pytest.mark.usefixtures("drops")
+def test_an_agent_that_cannot_read_drops_is_told(on):
+    """Another process has the ring."""
+    first = on.start("watch")
+    assert "drop" in first.stdout.readline()
+    on.run()
+    second = on.start("watch")
+    assert "drops are not read: " in second.stdout.readline()
+    first.kill()
+    assert any("block-from" in second.stdout.readline() for _ in range(20))
+
+
+def test_an_agent_that_hangs(on):
+    agent = on.run()
+    agent.send(signal.SIGSTOP)
+    try:
+        assert "the agent does not answer" in on.fails(2, "watch", "-c", 1)
+    finally:
+        agent.send(signal.SIGCONT)
 
 
 @pytest.mark.parametrize("words, message", [
