@@ -4,9 +4,11 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/cmd/document.h"
+#include "ctl/cmd/watch_last.h"
 
 #define ENTRIES "30" // those that have caught most
 #define CHANGES "12"
+#define EVENTS  12
 
 static void set_error(struct out *o, const char *key, const struct err *why)
 {
@@ -31,6 +33,14 @@ static void set_part(struct context *ctx, const char *key, struct document *d)
 	else
 		out_set_json(ctx->out, key, d->json);
 	json_free(TAKE_PTR(d->json));
+}
+
+static void set_events(struct context *ctx)
+{
+	struct err why = {0};
+
+	if (watch_last(ctx, "events", EVENTS, &why))
+		set_error(ctx->out, "events", &why);
 }
 
 int page_document(struct context *ctx, struct err *err)
@@ -59,5 +69,6 @@ int page_document(struct context *ctx, struct err *err)
 	json_free(status.json);
 	for (size_t n = 0; n < ARRAY_SIZE(parts); n++)
 		set_part(ctx, parts[n].key, &parts[n].document);
+	set_events(ctx);
 	return 0;
 }

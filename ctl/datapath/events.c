@@ -71,7 +71,7 @@ static int open_parts(struct events *e, struct err *err)
 
 	if (code)
 		return code;
-	return r->packet && !r->no_logs ? logs_open(e->instance, &e->logs, err) : 0;
+	return r->packet && !r->no_logs ? logs_open(e->instance, LOGS_READ, &e->logs, err) : 0;
 }
 
 int events_open(const struct instance *i, const struct events_reader *reader, struct events **ret,

@@ -17,6 +17,7 @@ struct logs {
 	uint64_t next; // the record to be read
 	uint64_t missed;
 	uint64_t pending_ms; // record `next` was found pending then; 0: it was not
+	enum logs_use use;
 };
 
 static void copy_words(struct event *to, const struct event *from)
@@ -69,11 +70,12 @@ static int map_both(struct logs *l, const struct instance *i, struct err *err)
 	return code ? code : mapping_open(&l->head, i->loghead, sizeof(struct log_head), err);
 }
 
-int logs_open(const struct instance *i, struct logs **ret, struct err *err)
+int logs_open(const struct instance *i, enum logs_use use, struct logs **ret, struct err *err)
 {
 	struct logs *l = mem_new(struct logs);
 	int code = map_both(l, i, err);
 
+	l->use = use;
 	if (code) {
 		logs_close(l);
 		return code;
@@ -82,7 +84,6 @@ int logs_open(const struct instance *i, struct logs **ret, struct err *err)
 	return 0;
 }
 
-// A record that one reader has read is not lost when it is overwritten.
 static void have_read(struct logs *l)
 {
 	uint64_t *read = (uint64_t *)&head_of(l)->read;
@@ -123,7 +124,8 @@ int logs_take(struct logs *l, logs_visit *visit, void *ctx)
 		l->missed = 0;
 		n++;
 	}
-	have_read(l);
+	if (l->use == LOGS_READ)
+		have_read(l);
 	return n;
 }
 

@@ -22,8 +22,12 @@ struct logs;
 // missed: records before this one that were overwritten, or given up by their writer.
 typedef void logs_visit(void *ctx, const struct event *event, uint64_t missed);
 
+// A record that a reader has read is not lost when it is overwritten; one that only looks does not
+// count as a reader.
+enum logs_use { LOGS_READ, LOGS_LOOK };
+
 // Begins with the oldest record that is kept. 0 or -errno with err set.
-int logs_open(const struct instance *i, struct logs **ret, struct err *err);
+int logs_open(const struct instance *i, enum logs_use use, struct logs **ret, struct err *err);
 // Visits the records since the last call. A record that is not whole ends the visit; after 100 ms
 // it counts as missed. The number of records.
 int logs_take(struct logs *l, logs_visit *visit, void *ctx);

@@ -78,7 +78,7 @@ static struct logs *open_logs(const struct setup *s)
 	struct logs *l = NULL;
 	struct err err = {0};
 
-	if (logs_open(s->rig->instance, &l, &err))
+	if (logs_open(s->rig->instance, LOGS_READ, &l, &err))
 		test_die(&err);
 	return l;
 }

@@ -20,6 +20,7 @@ import pytest
 
 from apiclient import Api, Client
 from labnet import plain, until
+from policylab import Policies, udp
 from test_top import OTHER, SOURCE, generator
 
 HIDDEN = "/v1/live", "/v1/history", "/v1/status", "/metrics", "/favicon.ico", "/index.html"
@@ -164,6 +165,21 @@ def test_with_an_agent_it_asks_the_agent(on):
     on.run()
     assert page.live(1)[0]["span_us"]
     assert page.process.poll() is None
+
+
+@pytest.mark.parametrize("agent", [False, True])
+def test_the_last_logged_packets(on, tmp_path, agent):
+    Policies(on, tmp_path)('"seven" pass proto udp to port 7 log 1000/s')
+    if agent:
+        on.run()
+    for port in range(1, 15):
+        on.pair.send_from_far(udp(7, sport=port))
+        time.sleep(0.03)
+    page = Page(on)
+    state = next(one for one in page.live(4, "/v1/live?state") if "status" in one)
+    assert [one["from_port"] for one in state["events"]] == list(range(3, 15))
+    assert {one["rule"] for one in state["events"]} == {"seven"} and all(one["at"] and one["logged"] for one in state["events"])
+    assert page.ask(target="/v1/events", token=page.token)[0] == 404
 
 
 def counts(documents):

@@ -21,7 +21,7 @@ HOSTILE = "<img src=x onerror=\"document.title='hacked'\"> \u202egnp.exe \u2066a
 POLICY = """interface near0
 set slow dynamic max 1k expire 1h
 "scanners of port 23" drop proto tcp to port 23
-"social" drop proto udp from 198.51.100.0/28 to port 9 add source @slow
+"social" drop proto udp from 198.51.100.0/28 to port 9 add source @slow log 5/s
 "ssh" pass proto tcp to port 22
 service www {
     vip 192.0.2.10
@@ -81,6 +81,7 @@ def test_what_it_shows(weir, filled, browser):
     shows(browser, f"{SOURCE}[^\n]*fail2ban[^\n]*sshd, 5 failures")
     until(lambda: figure(browser, "drop") > 30, what="a rate of drops")
     shows(browser, "near0")
+    shows(browser, r"drop near0 udp 198.51.100.3 port 53 > [^\n]*\n?[^\n]*rule social", selector="#events")
     for text in ("revision", filled.name, "block-from", "default", "quick", "flood", "www: 192.0.2.10", "203.0.113.20",
                  "list", "1h"):
         assert text.lower() in browser.text().lower(), (text, browser.text())
