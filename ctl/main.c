@@ -51,6 +51,8 @@ static const struct command *find_command(const char *word, struct err *err)
 	const char *near;
 	size_t n = 0;
 
+	if (!strcmp(word, cmd_event_writer.name))
+		return &cmd_event_writer;
 	for (const struct command *const *c = commands; *c; c++) {
 		if (!strcmp((*c)->name, word))
 			return *c;

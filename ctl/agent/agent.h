@@ -47,6 +47,7 @@ struct agent {
 		*metrics; // --metrics as given: the address to serve them on; NULL: only the socket
 	bool keeps_history;        // not --no-history
 	bool keeps_drops;          // --keep-drops
+	const char *events_to;     // --events: where they are recorded; NULL: nowhere
 	const char *page_group;    // --page-group as given; NULL: root
 	struct page_command *page; // `weir page`, which is an agent with nothing but this; or NULL
 	const char *hook;          // --hook as given; NULL: not given
@@ -70,6 +71,7 @@ struct agent {
 	struct places_part *places;
 	struct history_part *history;
 	struct events_part *events;
+	struct event_log *event_log; // NULL: no --events
 	struct recount *recount;
 	struct page_part *page_door;
 	struct record_part *record;
@@ -99,7 +101,7 @@ struct agent_part {
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks, agent_history,
-	agent_recount, agent_page, agent_record, agent_events;
+	agent_recount, agent_page, agent_record, agent_events, agent_event_log;
 
 // To be called with the number of places of entries whenever the names of the instance were listed.
 void places_listed(struct agent *a, size_t n);

@@ -11,6 +11,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/base/time.h"
+#include "ctl/cmd/change_text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/stop.h"
@@ -74,21 +75,6 @@ static bool is_by(const struct changelog_change *c, const void *pattern)
 	       (c->origin[0] && !fnmatch(who, c->origin, FNM_NOESCAPE));
 }
 
-// "done: 3 added (12 changes)", "refused: a trial is running"
-static void add_result(struct text *t, const struct changelog_change *c)
-{
-	text_add(t, c->result);
-	if (c->text[0])
-		text_addf(t, ": %s", c->text);
-	if (c->entries && c->added)
-		text_addf(t, ", %" PRIu64 " added", c->added);
-	if (c->entries && c->removed)
-		text_addf(t, ", %" PRIu64 " removed", c->removed);
-	if (c->changes > 1)
-		text_addf(t, " (%" PRIu64 " %s)", c->changes,
-			  num_plural(c->changes, "change", "changes"));
-}
-
 // The values of a change that text has in its cells, and JSON otherwise.
 static void set_values(struct out *o, const struct changelog_change *c)
 {
@@ -109,7 +95,7 @@ static void print_change(struct out *o, const struct changelog_change *c, uint64
 	CLEANUP_TEXT struct text when = {0}, result = {0};
 
 	show_time(&when, c->at_ms / 1000, now_ms / 1000);
-	add_result(&result, c);
+	change_result(&result, c);
 	out_row(o);
 	out_cell(o, NULL, "WHEN", text_get(&when));
 	out_cell(o, "by", "BY", c->by);
@@ -125,7 +111,7 @@ static void print_line(struct out *o, const struct changelog_change *c, uint64_t
 	CLEANUP_TEXT struct text when = {0}, result = {0};
 
 	show_time(&when, c->at_ms / 1000, now_ms / 1000);
-	add_result(&result, c);
+	change_result(&result, c);
 	out_set_string(o, "by", c->by);
 	out_set_string(o, "command", c->command);
 	out_set_string(o, "result", c->result);

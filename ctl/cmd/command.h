@@ -74,3 +74,4 @@ extern const struct command cmd_attach, cmd_detach, cmd_restore, cmd_forget, cmd
 	cmd_metrics, cmd_watch, cmd_bypass, cmd_doctor, cmd_decap, cmd_run, cmd_service, cmd_drain,
 	cmd_undrain, cmd_weight, cmd_backend, cmd_rule, cmd_top, cmd_page, cmd_import, cmd_changes,
 	cmd_capture;
+extern const struct command cmd_event_writer; // run by the agent; not in the list

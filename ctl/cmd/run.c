@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ctl/agent/event_log.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/heart.h"
 #include "ctl/agent/hooks.h"
@@ -14,6 +15,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/cmd/applying.h"
 #include "ctl/cmd/changing.h"
+#include "ctl/cmd/event_sink.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance.h"
@@ -108,6 +110,23 @@ static void leave(const struct agent *a, int code, const struct err *err)
 	presence_leave(a->instance, files_have_policy(a) ? a->policy : NULL, code ? err : NULL);
 }
 
+// Without a journal, events go to standard error.
+static int read_events(struct agent *a, const char *to, struct err *err)
+{
+	int code;
+
+	if (!to || !strcmp(to, EVENTS_NONE))
+		return 0;
+	code = event_sink_check(to, err);
+	if (code && strcmp(to, EVENTS_JOURNAL) != 0)
+		return code;
+	if (code)
+		log_warning("%s; events are written to standard error", err->text);
+	err_clear(err);
+	a->events_to = code ? EVENTS_STDERR : to;
+	return 0;
+}
+
 static void end_heart(struct heart **heart)
 {
 	heart_free(*heart);
@@ -155,6 +174,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	ctx->by = AGENT_BY_FILE;
 	if ((code = presence_take(ctx->instance, &lock, err)))
 		return code;
+	if ((code = read_events(&a, args_value(args, "events"), err)))
+		return code;
 	if ((code = heart_new(ctx->instance, &heart, err)))
 		return code;
 	a.heart = heart;
@@ -169,6 +190,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
+	{.name = "events",
+	 .arg = "WHERE",
+	 .help = "record logged packets and changes: journal, stderr, a file or none (none)"},
 	{.name = "force",
 	 .help = "apply the policy file also if it has lost most of the accepted policy"},
 	{.name = "hook",

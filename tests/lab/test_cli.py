@@ -35,7 +35,7 @@ OPTIONS = {
     "watch": {"count", "out", "since", "wide"},
     "capture": {"write", "interface", "snap", "rule", "reason", "drops", "service", "count", "for", "rate", "file-size", "files", "force"},
     "bypass": {"for", "off"}, "doctor": {"drivers", "wide"}, "decap": {"from", "forward", "port", "mode", "off"},
-    "run": {"force", "hook", "keep-drops", "metrics", "no-history", "page-group"} | NAMES,
+    "run": {"events", "force", "hook", "keep-drops", "metrics", "no-history", "page-group"} | NAMES,
 }
 
 
