@@ -65,14 +65,19 @@ def run(argv, check=True, timeout=30, **options):
     return done
 
 
+def enter(netns):
+    """From now on this thread is in the network namespace, and no other one of the process."""
+    with open(f"/run/netns/{netns}", "rb") as handle:
+        if libc.setns(handle.fileno(), CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"cannot enter {netns}")
+
+
 def socket_in(netns, *args):
-    """A socket in another network namespace. Only the thread that opens it enters that namespace."""
+    """A socket in another network namespace."""
     made = []
 
     def open_there():
-        with open(f"/run/netns/{netns}", "rb") as handle:
-            if libc.setns(handle.fileno(), CLONE_NEWNET):
-                return
+        enter(netns)
         made.append(socket.socket(*args))
 
     thread = threading.Thread(target=open_there)
