@@ -112,6 +112,7 @@ static int run_rule(struct context *ctx, const struct args *args, const struct l
 		err_input(err, "--%s cannot be combined with a port", others[n]);
 		return err_hint(err, "the port makes it a rule: %s", rule);
 	}
+	ctx->of_rule = true;
 	return verb->removes ? rule_delete(ctx, args, rule, err) : rule_add(ctx, args, rule, err);
 }
 

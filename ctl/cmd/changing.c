@@ -46,9 +46,14 @@ static const char *result_of(int code, const struct err *err)
 	return CHANGELOG_DONE;
 }
 
+static bool is_of_entries(const struct command *c, const struct context *ctx)
+{
+	return c->changes == CHANGES_ENTRIES && !ctx->of_rule;
+}
+
 // A command that has taken the lock may have changed something before it failed.
-static bool is_change(const struct command *c, const struct args *args, int code,
-		      const struct err *err)
+static bool is_change(const struct command *c, const struct args *args, const struct context *ctx,
+		      int code, const struct err *err)
 {
 	if (c->changes == CHANGES_NOTHING || has_option(args, "dry-run"))
 		return false;
@@ -56,7 +61,7 @@ static bool is_change(const struct command *c, const struct args *args, int code
 		return true;
 	if (c->changes == CHANGES_AT_ONCE)
 		return !code;
-	return lock_was_taken() && (code || c->changes != CHANGES_ENTRIES);
+	return lock_was_taken() && (code || !is_of_entries(c, ctx));
 }
 
 void changing_note(const struct command *c, const struct args *args, const struct context *ctx,
@@ -68,14 +73,14 @@ void changing_note(const struct command *c, const struct args *args, const struc
 		.result = (char *)result_of(code, err),
 		.text = code ? (char *)err->text : NULL,
 		.about = ctx->about,
-		.entries = c->changes == CHANGES_ENTRIES,
+		.entries = is_of_entries(c, ctx),
 	};
 
 	if ((ctx->noted || ctx->about) && code) {
 		change.result = (char *)(ctx->noted ? "failed" : CHANGELOG_DONE);
 		change.text = after;
 	}
-	if (ctx->noted != NOTED_ALL && is_change(c, args, code, err) && (!ctx->noted || code))
+	if (ctx->noted != NOTED_ALL && is_change(c, args, ctx, code, err) && (!ctx->noted || code))
 		add(ctx, &change);
 }
 

@@ -33,6 +33,7 @@ struct context {
 		NOTED_CHANGES, // what has changed, or nothing has
 		NOTED_ALL,     // also failures
 	} noted;               // what is recorded already (cmd/changing.h)
+	bool of_rule;          // a command of entries changes a quick rule instead
 };
 
 // Option of commands that print tables.

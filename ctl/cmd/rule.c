@@ -383,6 +383,7 @@ static int delete_rules(struct rule_change *change, struct err *err)
 
 	if (code)
 		return code;
+	ctx->noted = change->deleted ? NOTED_NOTHING : NOTED_CHANGES;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_bool(ctx->out, "changed", change->deleted);
 	out_set_bool(ctx->out, "dry_run", dry_run);

@@ -38,6 +38,15 @@ def test_each_command_is_one_line(on, tmp_path):
     assert "block 203.0.113.9 203.0.113.10" in block["command"]
 
 
+def test_a_port_makes_a_change_of_rules(on):
+    before = len(listed(on))
+    on("block", "192.0.2.7", "port", "22")
+    on("unblock", "192.0.2.7", "port", "22")
+    on("unblock", "192.0.2.7", "port", "22")  # changes nothing
+    assert listed(on)[before:] == [("block", "done"), ("unblock", "done")]
+    assert "block 192.0.2.7 port 22" in on.json("changes")["changes"][before]["command"]
+
+
 def test_a_refusal_has_its_reason(on):
     on("block", "127.0.0.1", check=False)
     on.fails(3, "block", "0.0.0.0/0")
