@@ -283,8 +283,10 @@ static int attach_all(struct context *ctx, struct bringup *b, const struct args 
 		attaching_take_back(b, &attaching);
 		return code;
 	}
-	// No interface is new: nothing is on trial.
-	return b->trial && !attaching.fresh.n ? bringup_end_try(b, err) : 0;
+	if (attaching.fresh.n)
+		return 0;
+	ctx->noted = NOTED_CHANGES; // no interface is new: nothing has changed, or is on trial
+	return b->trial ? bringup_end_try(b, err) : 0;
 }
 
 // With --confirm the trial starts before the first interface is attached: an interface that a

@@ -61,8 +61,10 @@ static bool set(struct lb_member *m, const struct setting *s)
 
 static void report_flows(struct out *o, const struct setting *s, const struct done *done)
 {
+	num_text slots;
+
 	if (done->slots)
-		out_line(o, "%zu %s; %s", done->slots,
+		out_line(o, "%s %s; %s", num_format_grouped(done->slots, slots),
 			 num_plural(done->slots, "slot changes its owner",
 				    "slots change their owner"),
 			 s->state == BACKEND_DOWN && !s->weighed

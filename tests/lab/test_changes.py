@@ -38,6 +38,14 @@ def test_each_command_is_one_line(on, tmp_path):
     assert "block 203.0.113.9 203.0.113.10" in block["command"]
 
 
+def test_an_attached_interface_is_no_change(on):
+    before = len(listed(on))
+    on("attach", on.pair.near_device)
+    on.fails(1, "attach", "none0")
+    assert [verb for verb, _ in listed(on)[before:]] in ([], ["attach"])
+    assert ("attach", "done") not in listed(on)[before:]
+
+
 def test_a_port_makes_a_change_of_rules(on):
     before = len(listed(on))
     on("block", "192.0.2.7", "port", "22")
