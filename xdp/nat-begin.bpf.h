@@ -199,14 +199,28 @@ static __always_inline __u64 nat_follow(const int family, const struct nat_ask *
 	return (__s64)after < 0 ? word : after;
 }
 
-__noinline __u64 nat_follow4(const struct nat_ask *a, __u64 place, __u64 word)
+/* The place of the connection, after it has heard the packet; or NAT_NO. */
+static __always_inline __u64 nat_place_of(const int family, const struct nat_ask *a)
 {
-	return a ? nat_follow(4, a, place, word) : NAT_NO(NAT_FAILED);
+	__u64 place = family == 4 ? nat_find_or_begin4(a) : nat_find_or_begin6(a), word;
+	struct nat_held h = {};
+
+	if ((__s64)place < 0)
+		return place;
+	if (!nat_hold(family, place, &h) || nat_keys_differ(&h.key, &a->key, ~0ull))
+		return NAT_NO(NAT_BUSY);
+	word = nat_follow(family, a, place, h.word);
+	return (__s64)word < 0 ? word : place;
 }
 
-__noinline __u64 nat_follow6(const struct nat_ask *a, __u64 place, __u64 word)
+__noinline __u64 nat_place_of4(const struct nat_ask *a)
 {
-	return a ? nat_follow(6, a, place, word) : NAT_NO(NAT_FAILED);
+	return a ? nat_place_of(4, a) : NAT_NO(NAT_FAILED);
+}
+
+__noinline __u64 nat_place_of6(const struct nat_ask *a)
+{
+	return a ? nat_place_of(6, a) : NAT_NO(NAT_FAILED);
 }
 
 /* A packet of the backend. */

@@ -315,9 +315,32 @@ static __always_inline __u64 nat_elsewhere(const int family, __u64 hash, bool fu
 			   : nat_search6(hash, fullnat, k, from);
 }
 
-/* The place in the bucket that the connection has first, in the newest block, or NAT_NOWHERE. */
+/* As nat_hold(), of the place in a bucket that nat_match() has found. */
+static __always_inline bool nat_hold_in(const int family, const void *bucket, __u64 found,
+					struct nat_held *ret)
+{
+	const struct nat_entry4 *e4 = bucket;
+	const struct nat_entry6 *e6 = bucket;
+	const __u64 *word;
+
+	e4 += BOUND(found, NAT_BUCKET4 - 1);
+	e6 += BOUND(found, NAT_BUCKET6 - 1);
+	word = family == 4 ? &e4->word : &e6->word;
+	ret->word = read_word(word);
+	read_barrier();
+	ret->key.last = read_word(family == 4 ? &e4->last : &e6->last);
+	if (family == 6) {
+		ret->key.client[0] = read_word(&e6->client[0]);
+		ret->key.client[1] = read_word(&e6->client[1]);
+	}
+	read_barrier();
+	return nat_is_taken(ret->word) && read_word(word) == ret->word;
+}
+
+/* The place in the bucket that the connection has first, in the newest block, or NAT_NOWHERE. *ret:
+ * the connection. */
 static __always_inline __u64 nat_in_own(const int family, __u64 hash, bool fullnat,
-					const struct nat_key *k, __u64 mask)
+					const struct nat_key *k, __u64 mask, struct nat_held *ret)
 {
 	__u64 block = nat_cell_of(family, fullnat, hash) & 0xff, number, found;
 	void *bucket;
@@ -327,6 +350,9 @@ static __always_inline __u64 nat_in_own(const int family, __u64 hash, bool fulln
 	number = nat_group(family, block - 1, hash) + nat_own_bucket(family, hash);
 	bucket = nat_bucket_at(family, number);
 	if (unlikely(!bucket) || unlikely(!(found = nat_match(family, bucket, k, mask))))
+		return NAT_NOWHERE;
+	if (unlikely(!nat_hold_in(family, bucket, found, ret)) ||
+	    unlikely(nat_keys_differ(&ret->key, k, mask)))
 		return NAT_NOWHERE;
 	return number * nat_bucket_size(family) + (found & (NAT_HIT - 1));
 }

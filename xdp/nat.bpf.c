@@ -9,7 +9,8 @@
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/generic.bpf.h"
-#include "xdp/nat.bpf.h"
+#include "xdp/nat-icmp.bpf.h"
+#include "xdp/nat-ways.bpf.h"
 
 /* Counts the outcome. The verdict, or GO_ON: the packet is left to the next program. */
 static __always_inline int nat_finish(int outcome, __u32 length, int verdict)
@@ -31,10 +32,14 @@ static __always_inline int nat_take_way(struct xdp_md *ctx, const int family, in
 	};
 	int verdict = XDP_DROP, outcome;
 
-	if (base == NOT_COMMON || base >= BASE_ICMP)
+	if (base == NOT_COMMON)
 		return GO_ON;
-	outcome = answers ? nat_answer(ctx, family, p, &verdict)
-			  : nat_forward(ctx, family, p, &verdict);
+	if (base >= BASE_ICMP)
+		outcome = answers ? nat_error_back(ctx, family, p, &verdict)
+				  : nat_error_to(ctx, family, p, &verdict);
+	else
+		outcome = answers ? nat_answer(ctx, family, p, &verdict)
+				  : nat_forward(ctx, family, p, &verdict);
 	return nat_finish(outcome, p.k.length, verdict);
 }
 

@@ -11,123 +11,20 @@
 #include <string.h>
 
 #include "ctl/base/num.h"
-#include "ctl/datapath/clock.h"
-#include "tests/datapath/nat_rig.h"
+#include "tests/datapath/nat_world.h"
 #include "tests/datapath/suite.h"
 
 #define VERIFIED_MAX 57000 // instructions, as the programs of a policy
-#define IDLE_S       300
 #define CLAIMANTS    2
 #define CLAIMS       5 // by each in a round: all in the first group, which has NAT_ENOUGH
 #define ROUNDS       20000
 
-static const struct hash_key key = {{0x0706050403020100, 0x0f0e0d0c0b0a0908}};
-
-// ---- frames -------------------------------------------------------------------------------------
-
-struct names {
-	uint8_t family;
-	uint8_t src[16], dst[16];
-	uint16_t sport, dport;
-};
-
-static void put16(uint8_t *at, size_t value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
-static uint16_t get16(const uint8_t *at)
-{
-	return (uint16_t)(at[0] << 8 | at[1]);
-}
-
-// TCP without a payload, its checksum 0x1234. Returns the length.
-static size_t put_frame(const struct names *n, uint8_t flags, uint8_t *out)
-{
-	size_t ip = n->family == 4 ? 20 : 40, width = n->family == 4 ? 4 : 16;
-	uint8_t *at = out + 14, *src = at + (n->family == 4 ? 12 : 8);
-
-	memset(out, 0, 14 + 40 + 20);
-	memcpy(out, (uint8_t[]){2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, 12);
-	put16(out + 12, n->family == 4 ? 0x0800 : 0x86dd);
-	at[0] = n->family == 4 ? 0x45 : 0x60;
-	put16(at + (n->family == 4 ? 2 : 4), n->family == 4 ? 40 : 20);
-	at[n->family == 4 ? 8 : 7] = 64;
-	at[n->family == 4 ? 9 : 6] = IPPROTO_TCP;
-	memcpy(src, n->src, width);
-	memcpy(src + width, n->dst, width);
-	put16(at + ip, n->sport);
-	put16(at + ip + 2, n->dport);
-	at[ip + 12] = 0x50;
-	at[ip + 13] = flags;
-	put16(at + ip + 16, 0x1234);
-	return 14 + ip + 20;
-}
-
-static struct names read_names(const uint8_t *frame)
-{
-	struct names n = {.family = frame[14] >> 4};
-	size_t ip = n.family == 4 ? 20 : 40, width = n.family == 4 ? 4 : 16;
-	const uint8_t *at = frame + 14, *src = at + (n.family == 4 ? 12 : 8);
-
-	memcpy(n.src, src, width);
-	memcpy(n.dst, src + width, width);
-	n.sport = get16(at + ip);
-	n.dport = get16(at + ip + 2);
-	return n;
-}
-
-// ---- the rig ------------------------------------------------------------------------------------
-
-static struct names addresses(uint8_t family, uint8_t src, uint8_t dst)
-{
-	struct names n = {.family = family, .sport = 40000, .dport = 80};
-
-	n.src[0] = n.dst[0] = family == 4 ? 10 : 0xfd;
-	n.src[family == 4 ? 3 : 15] = src;
-	n.dst[family == 4 ? 3 : 15] = dst;
-	return n;
-}
-
-enum { VIP_NAT = 1, VIP_FULLNAT, BACKEND, SOURCE, CLIENT };
-
-static struct nat_rig *new_rig(void)
-{
-	struct nat_rig *r = nat_rig_new(&key, clock_hz());
-	const struct backend hop = {
-		.mac = {2, 0, 0, 0, 0, 9},
-		.mac_own = {2, 0, 0, 0, 0, 1},
-		.mtu = 1500,
-		.port = 8080,
-		.ifindex = r->ifindex,
-	};
-
-	nat_rig_lives(r, (uint64_t)30 * clock_hz(), (uint64_t)IDLE_S * clock_hz(),
-		      (uint64_t)60 * clock_hz(), clock_hz());
-	for (uint8_t family = 4; family <= 6; family += 2) {
-		struct names n = addresses(family, VIP_NAT, VIP_FULLNAT);
-		struct names m = addresses(family, BACKEND, SOURCE);
-		uint32_t id = family == 4 ? 1 : 2;
-
-		nat_rig_end(r, family, n.src, 80, IPPROTO_TCP, false);
-		nat_rig_end(r, family, n.dst, 80, IPPROTO_TCP, true);
-		nat_rig_source(r, family, 1, m.dst);
-		nat_rig_cells(r, family, false, (uint8_t[]){0}, 1);
-		nat_rig_cells(r, family, true, (uint8_t[]){1}, 1);
-		nat_rig_backend(r, id, family, m.src, &hop);
-		for (uint32_t s = 0; s < NAT_RIG_RING; s++)
-			r->slots[(family == 6 ? NAT_RIG_RING : 0) + s] = slot_pack(id, 0, 0);
-	}
-	return r;
-}
-
 // The output frame, or NULL unless it is sent back on the interface.
-static const uint8_t *translate(const struct nat_rig *r, bool answer, const struct names *n,
-				uint8_t flags, uint8_t *out)
+static const uint8_t *translate(const struct nat_rig *r, bool answer,
+				const struct nat_names_of_frame *n, uint8_t flags, uint8_t *out)
 {
 	uint8_t frame[128];
-	size_t len = put_frame(n, flags, frame), out_len = 128;
+	size_t len = nat_world_frame(n, flags, frame), out_len = 128;
 
 	return nat_rig_send(r, answer, frame, len, out, &out_len) == XDP_TX && out_len == len
 		       ? out
@@ -144,23 +41,23 @@ static bool is_address(const uint8_t *address, uint8_t family, uint8_t last)
 // There and back through one mode.
 static void check_mode(struct test *t, const struct nat_rig *r, uint8_t family, uint8_t vip)
 {
-	struct names n = addresses(family, CLIENT, vip), to, back;
+	struct nat_names_of_frame n = nat_world_names(family, CLIENT, vip), to, back;
 	bool fullnat = vip == VIP_FULLNAT;
 	uint8_t out[128];
 
 	if (!CHECK(t, translate(r, false, &n, 0x02, out), "IPv%d, VIP %d: not sent", family, vip))
 		return;
-	to = read_names(out);
+	to = nat_world_read(out);
 	CHECK(t, is_address(to.dst, family, BACKEND) && to.dport == 8080, "not to the backend");
 	CHECK(t, is_address(to.src, family, fullnat ? SOURCE : CLIENT), "another source");
 	CHECK(t, fullnat ? to.sport >= NAT_RESERVED : to.sport == n.sport, "port %u", to.sport);
-	back = (struct names){.family = family, .sport = to.dport, .dport = to.sport};
+	back = (struct nat_names_of_frame){.family = family, .sport = to.dport, .dport = to.sport};
 	memcpy(back.src, to.dst, 16);
 	memcpy(back.dst, to.src, 16);
 	if (!CHECK(t, translate(r, true, &back, 0x12, out), "IPv%d, VIP %d: no answer", family,
 		   vip))
 		return;
-	to = read_names(out);
+	to = nat_world_read(out);
 	CHECK(t, is_address(to.src, family, vip) && to.sport == 80, "not from the VIP");
 	CHECK(t, is_address(to.dst, family, CLIENT) && to.dport == n.sport, "not to the client");
 	back.sport++;
@@ -169,7 +66,7 @@ static void check_mode(struct test *t, const struct nat_rig *r, uint8_t family, 
 
 static void test_both_ways(struct test *t)
 {
-	struct nat_rig *r = new_rig();
+	struct nat_rig *r = nat_world_new();
 
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		check_mode(t, r, family, VIP_NAT);
@@ -180,7 +77,7 @@ static void test_both_ways(struct test *t)
 
 static void test_verified(struct test *t)
 {
-	struct nat_rig *r = new_rig();
+	struct nat_rig *r = nat_world_new();
 	uint32_t forward = nat_rig_verified(r, false), answer = nat_rig_verified(r, true);
 
 	CHECK(t, forward && forward <= VERIFIED_MAX, "forward: %u instructions", forward);
@@ -192,14 +89,14 @@ static void test_verified(struct test *t)
 
 static struct race {
 	struct nat_rig *rig;
-	struct names client[CLAIMANTS * CLAIMS]; // all in one group
-	uint16_t place[CLAIMANTS * CLAIMS];      // that each got in this round; 0: none
+	struct nat_names_of_frame client[CLAIMANTS * CLAIMS]; // all in one group
+	uint16_t place[CLAIMANTS * CLAIMS]; // that each got in this round; 0: none
 	pthread_barrier_t begin, end;
 	size_t rounds;
 	uint64_t begun; // ticks
 } race;
 
-static uint64_t group_of(const struct names *n)
+static uint64_t group_of(const struct nat_names_of_frame *n)
 {
 	uint32_t client;
 
@@ -211,7 +108,7 @@ static uint64_t group_of(const struct names *n)
 
 static void find_clients(void)
 {
-	struct names n = addresses(4, CLIENT, VIP_FULLNAT);
+	struct nat_names_of_frame n = nat_world_names(4, CLIENT, VIP_FULLNAT);
 	size_t found = 0;
 
 	for (uint32_t i = 0; found < CLAIMANTS * CLAIMS; i++) {
@@ -230,7 +127,7 @@ static uint64_t read_time(void)
 	uint64_t place = NAT_PLACES;
 
 	if (translate(race.rig, false, &race.client[0], 0x02, out))
-		place += read_names(out).sport;
+		place += nat_world_read(out).sport;
 	return *nat_rig_word(race.rig, 4, place) & NAT_TIME;
 }
 
@@ -247,7 +144,7 @@ static void *claim(void *first)
 		pthread_barrier_wait(&race.begin);
 		for (size_t c = begin; c < begin + CLAIMS; c++)
 			race.place[c] = translate(race.rig, false, &race.client[c], 0x02, out)
-						? read_names(out).sport
+						? nat_world_read(out).sport
 						: 0;
 		pthread_barrier_wait(&race.end);
 	}
@@ -308,7 +205,7 @@ static void test_two_cpus(struct test *t)
 	pthread_t threads[CLAIMANTS];
 	size_t wrong = 0, none = 0;
 
-	race = (struct race){.rig = new_rig(), .rounds = rounds_wanted()};
+	race = (struct race){.rig = nat_world_new(), .rounds = rounds_wanted()};
 	find_clients();
 	race.begun = read_time();
 	pthread_barrier_init(&race.begin, NULL, CLAIMANTS + 1);

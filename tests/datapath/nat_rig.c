@@ -153,7 +153,7 @@ void nat_rig_free(struct nat_rig *r)
 	free(r);
 }
 
-static int program(const struct nat_rig *r, bool answers)
+int nat_rig_program(const struct nat_rig *r, bool answers)
 {
 	return bpf_program__fd(answers ? r->skel->progs.weir_nat_answer : r->skel->progs.weir_nat);
 }
@@ -163,7 +163,7 @@ uint32_t nat_rig_verified(const struct nat_rig *r, bool answers)
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
 
-	if (bpf_obj_get_info_by_fd(program(r, answers), &info, &size))
+	if (bpf_obj_get_info_by_fd(nat_rig_program(r, answers), &info, &size))
 		die_code(errno, "cannot ask for a program");
 	return info.verified_insns;
 }
@@ -258,7 +258,7 @@ uint32_t nat_rig_send(const struct nat_rig *r, bool answer, const uint8_t *frame
 		    .data_out = out, .data_size_out = (uint32_t)*ret_len, .ctx_in = &ctx,
 		    .ctx_size_in = sizeof(ctx));
 
-	if (bpf_prog_test_run_opts(program(r, answer), &opts))
+	if (bpf_prog_test_run_opts(nat_rig_program(r, answer), &opts))
 		die_code(errno, "cannot run a frame");
 	*ret_len = opts.data_size_out;
 	return opts.retval;

@@ -38,6 +38,8 @@ struct nat_rig {
 // hz: of the clock that the programs read. Exits with status 2 if they cannot be loaded.
 struct nat_rig *nat_rig_new(const struct hash_key *key, uint32_t hz);
 void nat_rig_free(struct nat_rig *r);
+// The program for answers, or the one for packets that have passed; owned by the rig.
+int nat_rig_program(const struct nat_rig *r, bool answers);
 // Instructions that the verifier has followed in each program.
 uint32_t nat_rig_verified(const struct nat_rig *r, bool answers);
 

@@ -15,6 +15,7 @@
 #include "ctl/datapath/probe.h"
 #include "tests/bench/bench.h"
 #include "tests/executed/counts.h"
+#include "tests/executed/nat.h"
 
 static const struct family *const families[] = {
 	&filter_family, &hosts_family, &overlay_family, &limit_family, &balance_family,
@@ -48,6 +49,7 @@ int main(int argc, char **argv)
 	bench_begin(&b);
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
 		families[i]->run(&b);
+	nat_count_rows(&b);
 	status = counts_end(&report, !b.wanted_n);
 	counts_free(&report);
 	return status;

@@ -154,7 +154,7 @@ MUTATIONS = [
     ("clashes are not seen", NAT_BEGIN, "if (!end->fullnat && nat_clashes(", "if (end->fullnat && nat_clashes(", "nats 40000 1"),
     ("a repeated FIN closes both sides", NAT_COMMON, "event == NAT_CLOSES && closer != side", "event == NAT_CLOSES", "nats 40000 1"),
     ("a SYN moves the way back", NAT_BEGIN, "a->event != NAT_OPENS && !nat_is_peer(", "!nat_is_peer(", "nats 40000 1"),
-    ("the backend of an answer is not compared", "xdp/nat.bpf.h", "&& nat_is_with(family, ret, from);", ";",
+    ("the backend of an answer is not compared", "xdp/nat-ways.bpf.h", "&& nat_is_with(family, ret, from);", ";",
      "nats 40000 1"),
     ("UDP without a checksum gets one", "xdp/nat-rewrite.bpf.h", "if (!*check)", "if (*check == 1)", "nats 40000 1"),
 ]

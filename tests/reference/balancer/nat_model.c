@@ -448,25 +448,95 @@ static long answered(const struct natref *n, const struct natref_packet *p)
 	return search(n, &w, false);
 }
 
+static void name_back(const struct natref *n, uint8_t family, struct natref_answer *a)
+{
+	const struct natref_conn *c = natref_at(n, family, a->place);
+
+	memcpy(a->src, n->ends[c->end].vip, 16);
+	a->sport = n->ends[c->end].port;
+	memcpy(a->dst, c->client, 16);
+	a->dport = c->port;
+	a->to = c->peer;
+	a->fate = c->has_peer && c->peer.number ? NATREF_ANSWERED : NATREF_NO_PEER;
+}
+
 static struct natref_answer back(struct natref *n, const struct natref_packet *p)
 {
 	struct natref_answer a = {.fate = NATREF_LEFT, .place = answered(n, p)};
-	struct natref_conn *c;
 
 	if (a.place < 0)
 		return a;
+	hear(n, natref_at(n, p->family, a.place), event_of(p), true);
+	name_back(n, p->family, &a);
+	return a;
+}
+
+// ---- errors -------------------------------------------------------------------------------------
+
+/* The quote has the names of the answer, exchanged: it is of a packet in the other direction. */
+static void turn(struct natref_answer *a)
+{
+	memcpy(a->quote.src, a->dst, 16);
+	memcpy(a->quote.dst, a->src, 16);
+	a->quote.sport = a->dport;
+	a->quote.dport = a->sport;
+}
+
+/* The quoted packet's receiver has sent it: so it would answer. */
+static struct natref_packet as_if(const struct natref_packet *p)
+{
+	struct natref_packet other = *p;
+
+	memcpy(other.src, p->quote.dst, 16);
+	memcpy(other.dst, p->quote.src, 16);
+	other.sport = p->quote.dport;
+	other.dport = p->quote.sport;
+	return other;
+}
+
+/* About an answer: to the backend. In nat its sender stays. */
+static struct natref_answer error_forward(const struct natref *n, const struct natref_packet *p)
+{
+	struct natref_packet other = as_if(p);
+	uint16_t end = end_of(n, &other);
+	struct natref_answer a = {.fate = NATREF_LEFT, .place = -1};
+	struct wanted w = wanted_of(&other, end);
+	const struct natref_conn *c;
+
+	if (!end)
+		return a;
+	a.place = search(n, &w, n->ends[end].fullnat);
+	if (a.place < 0)
+		a.place = search(n, &w, !n->ends[end].fullnat);
+	if (a.place < 0)
+		return a;
 	c = natref_at(n, p->family, a.place);
-	hear(n, c, event_of(p), true);
-	memcpy(a.src, n->ends[c->end].vip, 16);
-	a.sport = n->ends[c->end].port;
-	memcpy(a.dst, c->client, 16);
-	a.dport = c->port;
-	a.to = c->peer;
-	a.fate = c->has_peer && c->peer.number ? NATREF_ANSWERED : NATREF_NO_PEER;
+	if (p->length > n->backends[c->backend].mtu)
+		return a;
+	name_forward(n, &other, &a);
+	turn(&a);
+	if (!n->has_source[p->family == 6][a.place / NATREF_PLACES])
+		memcpy(a.src, p->src, 16);
+	a.fate = NATREF_SENT;
+	return a;
+}
+
+/* About a packet to a backend: to the client, from the VIP. */
+static struct natref_answer error_back(const struct natref *n, const struct natref_packet *p)
+{
+	struct natref_packet other = as_if(p);
+	struct natref_answer a = {.fate = NATREF_LEFT, .place = answered(n, &other)};
+
+	if (a.place < 0)
+		return a;
+	name_back(n, p->family, &a);
+	turn(&a);
 	return a;
 }
 
 struct natref_answer natref_packet(struct natref *n, const struct natref_packet *p, bool answer)
 {
+	if (p->error)
+		return answer ? error_back(n, p) : error_forward(n, p);
 	return answer ? back(n, p) : forward(n, p);
 }

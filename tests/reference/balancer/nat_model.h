@@ -90,8 +90,16 @@ struct natref {
 void natref_init(struct natref *n);
 void natref_free(struct natref *n);
 
+/* The packet that an ICMP error quotes. */
+struct natref_quote {
+	uint8_t src[16], dst[16];
+	uint16_t sport, dport;
+};
+
 /* A packet of a client or of a backend, as the model understands it. */
 struct natref_packet {
+	bool error; /* an ICMP error; proto is of the quote, flags and ports mean nothing */
+	struct natref_quote quote;
 	uint8_t family, proto, flags; /* flags of TCP */
 	uint8_t src[16], dst[16];
 	uint16_t sport, dport;
@@ -106,6 +114,7 @@ struct natref_answer {
 	/* If it is sent: */
 	uint8_t src[16], dst[16];
 	uint16_t sport, dport;
+	struct natref_quote quote; /* if it is an ICMP error */
 	struct natref_hop to;
 };
 

@@ -7,6 +7,9 @@
 
 #define TCP         6
 #define UDP         17
+#define ICMP        1
+#define ICMP6       58
+#define QUOTED      8 /* bytes after the quoted IP header, at least */
 #define TYPE_IP4    0x0800
 #define TYPE_IP6    0x86dd
 #define TYPE_TAG    0x8100
@@ -71,7 +74,37 @@ static bool find_parts(const uint8_t *frame, size_t len, struct parts *p)
 	find_fields(ip, p);
 	if (p->family == 4 && (ip[IP4_VERSION] != 0x45 || get16(ip + IP4_FRAGMENT) & 0x3fff))
 		return false;
-	return (p->proto == TCP || p->proto == UDP) && p->ip + p->length <= len;
+	return p->ip + p->length <= len;
+}
+
+static bool has_ports(const struct parts *p)
+{
+	return p->proto == TCP || p->proto == UDP;
+}
+
+static bool is_error(const uint8_t *frame, const struct parts *p)
+{
+	uint8_t type = frame[p->l4 + ICMP_TYPE];
+
+	if (p->family == 4)
+		return p->proto == ICMP && (type == 3 || type == 11 || type == 12);
+	return p->proto == ICMP6 && type >= 1 && type <= 4;
+}
+
+/* Where the quote of an error is, as if it were a frame. false: it cannot be followed. */
+static bool find_quote(const uint8_t *frame, const struct parts *p, struct parts *ret)
+{
+	const uint8_t *ip;
+
+	*ret = (struct parts){.family = p->family, .ip = p->l4 + ICMP_BYTES};
+	ip = frame + ret->ip;
+	if (p->length < (ret->ip - p->ip) + (p->l4 - p->ip) + QUOTED)
+		return false;
+	find_fields(ip, ret);
+	if (p->family == 4 ? ip[IP4_VERSION] != 0x45 || get16(ip + IP4_FRAGMENT) & 0x1fff
+			   : ip[IP6_VERSION] >> 4 != 6)
+		return false;
+	return !memcmp(frame + ret->src, frame + p->src + p->addr, p->addr);
 }
 
 static uint64_t add_words(uint64_t sum, const uint8_t *at, size_t bytes)
@@ -103,17 +136,31 @@ static bool is_simple(const uint8_t *frame, size_t len, const struct parts *p)
 		return false;
 	if (len != p->ip + p->length && len > SHORT_FRAME)
 		return false;
+	if (!has_ports(p))
+		return true;
 	if (p->proto == UDP && get16(l4 + UDP_LENGTH) != p->length - (p->l4 - p->ip))
 		return false;
 	/* A sender may have left the rest of the sum to its device. */
 	return sum != fold(pseudo(frame, p)) && !(sum == 0 && fold(pseudo(frame, p)) == 0xffff);
 }
 
+static void read_quote(const uint8_t *frame, const struct parts *q, struct natref_packet *ret)
+{
+	ret->error = true;
+	ret->proto = q->proto;
+	memcpy(ret->quote.src, frame + q->src, q->addr);
+	memcpy(ret->quote.dst, frame + q->src + q->addr, q->addr);
+	ret->quote.sport = get16(frame + q->l4 + TCP_SPORT);
+	ret->quote.dport = get16(frame + q->l4 + TCP_DPORT);
+}
+
 bool natref_read(const uint8_t *frame, size_t len, uint16_t number, struct natref_packet *ret)
 {
-	struct parts p;
+	struct parts p, q;
 
 	if (!find_parts(frame, len, &p) || !is_simple(frame, len, &p))
+		return false;
+	if (!has_ports(&p) && (!is_error(frame, &p) || !find_quote(frame, &p, &q)))
 		return false;
 	memset(ret, 0, sizeof(*ret));
 	ret->family = p.family;
@@ -128,13 +175,16 @@ bool natref_read(const uint8_t *frame, size_t len, uint16_t number, struct natre
 	memcpy(ret->from.own, frame + ETHER_TO, 6);
 	ret->from.vlan = p.vlan;
 	ret->from.number = number;
+	if (!has_ports(&p))
+		read_quote(frame, &q, ret);
 	return true;
 }
 
 /* Both checksums, from nothing but the new packet. */
 static void put_sums(uint8_t *frame, const struct parts *p)
 {
-	bool has_sum = get16(frame + p->sum) || p->proto == TCP;
+	size_t at = has_ports(p) ? p->sum : p->l4 + ICMP_SUM;
+	bool has_sum = get16(frame + at) || p->proto != UDP;
 	uint8_t *ip = frame + p->ip;
 	uint16_t sum;
 
@@ -142,12 +192,45 @@ static void put_sums(uint8_t *frame, const struct parts *p)
 		put16(ip + IP4_SUM, 0);
 		put16(ip + IP4_SUM, (uint16_t)~fold(add_words(0, ip, IP4_BYTES)));
 	}
-	put16(frame + p->sum, 0);
+	put16(frame + at, 0);
 	if (!has_sum)
 		return;
-	sum = (uint16_t)~fold(
-		add_words(pseudo(frame, p), frame + p->l4, p->length - (p->l4 - p->ip)));
-	put16(frame + p->sum, sum || p->proto == TCP ? sum : 0xffff);
+	sum = (uint16_t)~fold(add_words(p->proto == ICMP ? 0 : pseudo(frame, p), frame + p->l4,
+					p->length - (p->l4 - p->ip)));
+	put16(frame + at, sum || p->proto != UDP ? sum : 0xffff);
+}
+
+/* A checksum whose bytes have changed from a sum to another one. */
+static void move_sum(uint8_t *at, uint64_t from, uint64_t to, bool udp)
+{
+	uint16_t sum = get16(at);
+
+	if (udp && !sum)
+		return;
+	sum = (uint16_t)~fold((uint64_t)(uint16_t)~sum + (uint16_t)~fold(from) + fold(to));
+	put16(at, udp && !sum ? 0xffff : sum);
+}
+
+/* The quote with other names. Most of its bytes may be missing, so its sums can only be moved. */
+static void put_quote(uint8_t *frame, const struct parts *p, const struct natref_quote *names)
+{
+	uint64_t addresses, ports, new_addresses, new_ports;
+	struct parts q;
+
+	find_quote(frame, p, &q);
+	addresses = add_words(0, frame + q.src, 2 * q.addr);
+	ports = add_words(0, frame + q.l4, 4);
+	memcpy(frame + q.src, names->src, q.addr);
+	memcpy(frame + q.src + q.addr, names->dst, q.addr);
+	put16(frame + q.l4 + TCP_SPORT, names->sport);
+	put16(frame + q.l4 + TCP_DPORT, names->dport);
+	new_addresses = add_words(0, frame + q.src, 2 * q.addr);
+	new_ports = add_words(0, frame + q.l4, 4);
+	if (q.family == 4)
+		move_sum(frame + q.ip + IP4_SUM, addresses, new_addresses, false);
+	if (has_ports(&q) && q.sum + 2 <= p->ip + p->length)
+		move_sum(frame + q.sum, addresses + ports, new_addresses + new_ports,
+			 q.proto == UDP);
 }
 
 size_t natref_write(const uint8_t *frame, size_t len, const struct natref_answer *a,
@@ -169,10 +252,14 @@ size_t natref_write(const uint8_t *frame, size_t len, const struct natref_answer
 	len = len - old.ip + ip;
 	find_parts(out, len, &p);
 	out[p.ip + (p.family == 4 ? IP4_TTL : IP6_HOPS)]--;
+	if (!has_ports(&p))
+		put_quote(out, &p, &a->quote);
 	memcpy(out + p.src, a->src, p.addr);
 	memcpy(out + p.src + p.addr, a->dst, p.addr);
-	put16(out + p.l4 + TCP_SPORT, a->sport);
-	put16(out + p.l4 + TCP_DPORT, a->dport);
+	if (has_ports(&p)) {
+		put16(out + p.l4 + TCP_SPORT, a->sport);
+		put16(out + p.l4 + TCP_DPORT, a->dport);
+	}
 	put_sums(out, &p);
 	return len;
 }

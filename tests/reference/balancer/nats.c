@@ -47,10 +47,13 @@ static struct play {
 	struct client clients[CLIENTS];
 	struct natref_answer recent[RECENT];
 	uint8_t recent_family[RECENT], recent_proto[RECENT];
+	uint8_t recent_vip[RECENT][16], recent_client[RECENT][16];
+	uint16_t recent_vport[RECENT], recent_cport[RECENT];
 	size_t n_recent;
 	uint64_t random;
 	uint64_t fates[NAT_OUTCOME_COUNT + 1], counted[NAT_OUTCOME_COUNT];
 	uint64_t packets;
+	uint64_t errors; // that were translated
 } all;
 
 static uint64_t draw(uint64_t below)
@@ -438,6 +441,50 @@ static size_t make_answer(uint8_t out[NATREF_FRAME])
 	return make_frame(all.recent_family[n], all.recent_proto[n], true, &names, out);
 }
 
+// An ICMP error that quotes a packet, as whoever received it would send it to its sender.
+static size_t make_error(const struct natref_answer *about, uint8_t family, uint8_t proto,
+			 uint8_t out[NATREF_FRAME])
+{
+	static const uint8_t types[2][3] = {{3, 11, 12}, {1, 2, 3}};
+	static uint8_t raw[NATREF_FRAME], quoted[NATREF_FRAME];
+	size_t header = family == 4 ? 20 : 40, quote = header + 8 + draw(2) * draw(40);
+	struct natref_answer names = *about, error = *about;
+	size_t len;
+
+	make_frame(family, proto, false, &names, quoted);
+	memset(raw, 0, sizeof(raw));
+	put16(raw + 12, family == 4 ? 0x0800 : 0x86dd);
+	len = 14 + put_packet(raw + 14, family, IPPROTO_UDP, 0, quote);
+	raw[14 + (family == 4 ? 9 : 6)] = family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
+	memset(raw + 14 + header, 0, 8);
+	raw[14 + header] = draw(30) ? types[family == 6][draw(3)] : 8;
+	memcpy(raw + 14 + header + 8, quoted + (quoted[12] == 0x81 ? 18 : 14), quote);
+	memcpy(error.src, draw(2) ? about->dst : all.clients[0].addr, 16);
+	memcpy(error.dst, about->src, 16);
+	error.quote = (struct natref_quote){.sport = about->sport, .dport = about->dport};
+	memcpy(error.quote.src, about->src, 16);
+	memcpy(error.quote.dst, about->dst, 16);
+	hop_of((uint32_t)draw(8), &error.to);
+	return natref_write(raw, len, &error, out);
+}
+
+// About a packet that went to a backend (back) or to a client.
+static size_t make_error_of_recent(bool back, uint8_t out[NATREF_FRAME])
+{
+	size_t n = draw(all.n_recent < RECENT ? all.n_recent : RECENT);
+	struct natref_answer about = all.recent[n];
+
+	if (!back) {
+		memcpy(about.src, all.recent_vip[n], 16);
+		memcpy(about.dst, all.recent_client[n], 16);
+		about.sport = all.recent_vport[n];
+		about.dport = all.recent_cport[n];
+	}
+	if (!draw(20))
+		about.dport ^= 1;
+	return make_error(&about, all.recent_family[n], all.recent_proto[n], out);
+}
+
 static void note_sent(const struct natref_packet *p, const struct natref_answer *a)
 {
 	size_t n = all.n_recent++ % RECENT;
@@ -445,6 +492,10 @@ static void note_sent(const struct natref_packet *p, const struct natref_answer 
 	all.recent[n] = *a;
 	all.recent_family[n] = p->family;
 	all.recent_proto[n] = p->proto;
+	memcpy(all.recent_vip[n], p->dst, 16);
+	memcpy(all.recent_client[n], p->src, 16);
+	all.recent_vport[n] = p->dport;
+	all.recent_cport[n] = p->sport;
 }
 
 static void compare_frame(const struct natref_answer *a, const uint8_t *frame, size_t len,
@@ -469,7 +520,11 @@ static void play_packet(void)
 {
 	static uint8_t frame[NATREF_FRAME], out[NATREF_FRAME];
 	bool answer = all.n_recent && draw(2);
-	size_t len = answer ? make_answer(frame) : make_forward(frame), out_len = sizeof(out);
+	bool error = all.n_recent && !draw(10);
+	size_t len = error    ? make_error_of_recent(answer, frame)
+		     : answer ? make_answer(frame)
+			      : make_forward(frame);
+	size_t out_len = sizeof(out);
 	struct natref_answer a = {.fate = NATREF_LEFT, .place = -1};
 	struct natref_packet p = {0};
 	uint32_t verdict;
@@ -482,8 +537,9 @@ static void play_packet(void)
 	compare_frame(&a, frame, len, verdict, out, out_len);
 	if (a.place >= 0 && !same_place(p.family, a.place))
 		fail("place or state differ");
-	if (a.fate == NATREF_SENT)
+	if (a.fate == NATREF_SENT && !p.error)
 		note_sent(&p, &a);
+	all.errors += p.error && (a.fate == NATREF_SENT || a.fate == NATREF_ANSWERED);
 }
 
 static void compare_counts(void)
@@ -514,6 +570,7 @@ static void print_fates(void)
 			"left",
 	};
 
+	printf("errors %llu\n", (unsigned long long)all.errors);
 	for (size_t f = 0; f <= NAT_OUTCOME_COUNT; f++)
 		printf("%s %llu\n", names[f], (unsigned long long)all.fates[f]);
 }

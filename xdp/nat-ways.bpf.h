@@ -110,51 +110,71 @@ static __always_inline void nat_names_of(const int family, const __u32 *src, con
 	ret->ports = ports;
 }
 
-static __always_inline void nat_ask_of(const int family, const struct nat_packet p, __u64 end,
-				       struct nat_ask *ret)
+/* A packet and the connection that it is looked for with. */
+struct nat_flow {
+	struct nat_key key;
+	__u64 hash, end;
+	__u32 event;
+};
+
+static __always_inline struct nat_flow nat_flow_of(const int family, const struct nat_packet p,
+						   __u64 end)
 {
 	const __u32 *src = addresses_of(p.at.ip, family);
-	__u32 ports = *(const __u32 *)l4_of(p.at.ip, family);
+	__u16 port = *l4_of(p.at.ip, family);
 
-	nat_names_of(family, src, nat_dst_of(p.at.ip, family), ports, ret);
-	ret->key = nat_key_of(family, src, (__u16)ports, end);
-	ret->hash = nat_hash(family, src, (__u16)ports, proto_of(p.at.ip, family));
+	return (struct nat_flow){
+		.key = nat_key_of(family, src, port, end),
+		.hash = nat_hash(family, src, port, proto_of(p.at.ip, family)),
+		.end = end,
+		.event = nat_event_of(p.k),
+	};
+}
+
+static __always_inline void nat_ask_of(const int family, const struct nat_packet p,
+				       const struct nat_flow f, struct nat_ask *ret)
+{
+	nat_names_of(family, addresses_of(p.at.ip, family), nat_dst_of(p.at.ip, family),
+		     *(const __u32 *)l4_of(p.at.ip, family), ret);
+	ret->key = f.key;
+	ret->hash = f.hash;
 	ret->peer = nat_peer_of(p.from);
-	ret->end = end;
-	ret->event = nat_event_of(p.k);
+	ret->end = f.end;
+	ret->event = f.event;
 	ret->length = p.k.length;
 }
 
-/* Neither the state nor the peer changes, and the time is young. */
-static __always_inline bool nat_is_steady(const struct nat_ask *a, __u64 word)
+/* The state does not change, and the time is young. */
+static __always_inline bool nat_is_steady(__u32 event, __u64 word)
 {
-	return a->event == NAT_GOES_ON && nat_state(word) == NAT_TALKS &&
-	       nat_age(word, nat_now()) < nat_life(nat()->lives, word) >> 3 &&
-	       nat_is_peer(nat_peer(word), &a->peer);
+	return event == NAT_GOES_ON && nat_state(word) == NAT_TALKS &&
+	       nat_age(word, nat_now()) < (nat()->lives >> 16 & 0xffff) >> 3;
 }
 
 /* The place of the connection and, in *ret_word, its word after the packet; or NAT_NO. */
-static __always_inline __u64 nat_place_of(const int family, const struct nat_ask *a,
-					  __u64 *ret_word)
+static __always_inline __u64 nat_find_place(const int family, const struct nat_packet p,
+					    const struct nat_flow f, __u64 *ret_word)
 {
-	bool fullnat = nat_end_at(a->end)->fullnat;
-	__u64 place = nat_in_own(family, a->hash, fullnat, &a->key, ~0ull), word;
+	bool fullnat = nat_end_at(f.end)->fullnat;
 	struct nat_held h = {};
+	__u64 place = nat_in_own(family, f.hash, fullnat, &f.key, ~0ull, &h);
+	struct nat_peer peer = nat_peer_of(p.from);
+	struct nat_ask *ask;
 
-	if (unlikely(place == NAT_NOWHERE) || unlikely(!nat_hold(family, place, &h))) {
-		place = family == 4 ? nat_find_or_begin4(a) : nat_find_or_begin6(a);
-		if ((__s64)place < 0)
-			return place;
-		if (!nat_hold(family, place, &h))
-			return NAT_NO(NAT_BUSY);
-	}
-	if (unlikely(nat_keys_differ(&h.key, &a->key, ~0ull)))
+	*ret_word = h.word;
+	if (likely(place != NAT_NOWHERE) && likely(nat_is_steady(f.event, h.word)) &&
+	    likely(nat_is_peer(nat_peer(h.word), &peer)))
+		return place;
+	if (!(ask = nat_ask_get()))
+		return NAT_NO(NAT_FAILED);
+	nat_ask_of(family, p, f, ask);
+	place = family == 4 ? nat_place_of4(ask) : nat_place_of6(ask);
+	if ((__s64)place < 0)
+		return place;
+	if (!nat_hold(family, place, &h) || nat_keys_differ(&h.key, &f.key, ~0ull))
 		return NAT_NO(NAT_BUSY);
-	word = h.word;
-	if (unlikely(!nat_is_steady(a, word)))
-		word = family == 4 ? nat_follow4(a, place, word) : nat_follow6(a, place, word);
-	*ret_word = word;
-	return (__s64)word < 0 ? word : place;
+	*ret_word = h.word;
+	return place;
 }
 
 static __always_inline bool nat_has_source(const int family, __u64 place)
@@ -164,13 +184,15 @@ static __always_inline bool nat_has_source(const int family, __u64 place)
 	return family == 4 ? source[0] : source[0] | source[1] | source[2] | source[3];
 }
 
-/* The names of a packet on its way to the backend. A block without a source keeps the client's. */
-static __always_inline void nat_names_to(const int family, const struct nat_ask *a, __u64 place,
-					 const struct backend *to, struct nat_names *ret)
+/* The names of a packet on its way to the backend; src, ports: as it has arrived. A block without a
+ * source keeps the client's. */
+static __always_inline void nat_names_to(const int family, const __u32 *src, __u32 ports,
+					 __u64 place, const struct backend *to,
+					 struct nat_names *ret)
 {
-	__u16 sport = a->ports, dport = a->ports >> 16;
+	__u16 sport = ports, dport = ports >> 16;
 
-	nat_copy_address(family, ret->src, a->src);
+	nat_copy_address(family, ret->src, src);
 	nat_copy_address(family, ret->dst, to->addr);
 	if (nat_has_source(family, place)) {
 		nat_copy_address(family, ret->src, nat_block_of(family, place)->source);
@@ -197,32 +219,38 @@ static __always_inline bool nat_is_sendable(const struct xdp_md *ctx, const stru
 	return length <= to->mtu && !(to->no_xmit && to->ifindex != ctx->ingress_ifindex);
 }
 
+static __always_inline void nat_count_sent(__u64 end, __u64 word, const struct key k)
+{
+	const bool opens = is_syn(k);
+
+	count_sent(nat_end_at(end)->id, k.length, opens, false);
+	count_sent(nat_backend(word), k.length, opens, false);
+}
+
 static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
 				       const struct nat_packet p, int *ret_verdict)
 {
-	__u32 key = nat_port_proto(l4_of(p.at.ip, family)[1], proto_of(p.at.ip, family));
+	const __u16 *ports = l4_of(p.at.ip, family);
+	__u32 key = nat_port_proto(ports[1], proto_of(p.at.ip, family));
 	__u64 end = nat_end_of(family, nat_dst_of(p.at.ip, family), key), place, word = 0;
-	struct nat_ask *ask = nat_ask_get();
 	const struct backend *to;
 	struct nat_names names;
 	int outcome;
 
-	if (!end || !ask || !is_ready(ctx, p.k, family, p.at))
+	if (!end || !is_ready(ctx, p.k, family, p.at))
 		return NAT_LEAVE;
-	nat_ask_of(family, p, end, ask);
-	place = nat_place_of(family, ask, &word);
+	place = nat_find_place(family, p, nat_flow_of(family, p, end), &word);
 	if ((__s64)place < 0)
 		return place & 0xff;
 	to = backend_at(nat_backend(word));
 	if (!to || !nat_is_sendable(ctx, to, p.k.length))
 		return to ? NAT_LEAVE : NAT_FAILED;
-	nat_names_to(family, ask, place, to, &names);
+	nat_names_to(family, addresses_of(p.at.ip, family), *(const __u32 *)ports, place, to,
+		     &names);
 	nat_translate(p.at.ip, p.k, family, &names);
 	outcome = nat_send_to(ctx, family, p, to, ret_verdict);
-	if (likely(outcome == NAT_SENT)) {
-		count_sent(nat_end_at(end)->id, p.k.length, ask->event == NAT_OPENS, false);
-		count_sent(nat_backend(word), p.k.length, ask->event == NAT_OPENS, false);
-	}
+	if (likely(outcome == NAT_SENT))
+		nat_count_sent(end, word, p.k);
 	return outcome;
 }
 
@@ -281,8 +309,8 @@ static __always_inline __u64 nat_place_back(const int family, const __u32 *dst, 
 	if (!nat_is_near(nat_mix(family, from->addr, from->port_proto)))
 		return NAT_NOWHERE;
 	hash = nat_hash(family, dst, port, from->port_proto >> 16);
-	place = nat_in_own(family, hash, false, &k, NAT_WITHOUT_END);
-	if (likely(nat_is_of(family, place, &k, from, ret)))
+	place = nat_in_own(family, hash, false, &k, NAT_WITHOUT_END, ret);
+	if (likely(place != NAT_NOWHERE) && likely(nat_is_with(family, ret, from)))
 		return place;
 	place = nat_elsewhere(family, hash, false, &k, from);
 	return nat_is_of(family, place, &k, from, ret) ? place : NAT_NOWHERE;
@@ -316,6 +344,16 @@ static __always_inline __u64 nat_find_of(const int family, const __u32 *backend,
 	return place != NAT_NOWHERE ? place : nat_place_back(family, client, ports[1], &from, ret);
 }
 
+/* Is the frame addressed to this host? */
+static __always_inline bool nat_is_ours(const struct arrival from)
+{
+	__u64 own = knobs.station[from.number & (WEIR_IFACES - 1)], mac = station_of(from.frame);
+
+	if (!is_between_two((const void *)from.frame))
+		return false;
+	return !own || likely(is_own_station(own, mac)) || is_above(from.number, mac);
+}
+
 static __always_inline __u32 nat_device_of(const struct nat_peer *peer)
 {
 	return nat()->device[BOUND(peer->number, WEIR_IFACES - 1)];
@@ -347,11 +385,12 @@ static __always_inline int nat_answer(struct xdp_md *ctx, const int family,
 			    l4_of(p.at.ip, family), proto_of(p.at.ip, family), &h);
 	struct nat_names names;
 
-	if (likely(place == NAT_NOWHERE) || !is_ready(ctx, p.k, family, p.at) || !is_for_one(ctx) ||
-	    !is_for_us(ctx))
+	if (likely(place == NAT_NOWHERE) || !is_ready(ctx, p.k, family, p.at) ||
+	    !nat_is_ours(p.from))
 		return NAT_LEAVE;
 	nat_names_back(family, h.key, nat_end_at(h.key.last >> NAT_END_SHIFT), &names);
-	nat_answered(place, family, h.word, nat_event_of(p.k));
+	if (!nat_is_steady(nat_event_of(p.k), h.word))
+		nat_answered(place, family, h.word, nat_event_of(p.k));
 	if (unlikely(!nat_has_way(nat_peer(h.word))))
 		return NAT_NO_PEER;
 	nat_translate(p.at.ip, p.k, family, &names);
