@@ -283,7 +283,7 @@ struct nat_table {
 	__u64 near[NAT_NEAR_WORDS];
 	/* Numbers of ends by one of two hashes, and blocks + 1 by source; 0: none. */
 	__u16 end_at[2][NAT_END_CELLS];
-	__u8 source_at[2][NAT_SOURCE_CELLS];
+	__u8 source_at[2][2][NAT_SOURCE_CELLS]; /* [1]: of IPv6 */
 	/* [1]: of fullnat; [1]: of IPv6 */
 	__u64 cell[2][2][NAT_CELLS];
 	struct nat_block block[2][NAT_BLOCKS + 1]; /* [1]: of IPv6 */

@@ -267,7 +267,7 @@ static __always_inline __u64 nat_block_at(const int family, const __u32 *source,
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
 		__u32 cell = nat_source_cell(mix, i);
-		__u64 block = nat()->source_at[i][BOUND(cell, NAT_SOURCE_CELLS - 1)];
+		__u64 block = nat()->source_at[family == 6][i][BOUND(cell, NAT_SOURCE_CELLS - 1)];
 
 		if (block &&
 		    same_address(family,

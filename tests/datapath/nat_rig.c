@@ -17,6 +17,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/program_load.h"
+#include "ctl/table/nat_names.h"
 #include "ctl/table/ring.h"
 #include "xdp/nat.skel.h"
 
@@ -170,47 +171,27 @@ uint32_t nat_rig_verified(const struct nat_rig *r, bool answers)
 
 // ---- tables -------------------------------------------------------------------------------------
 
-static uint32_t mix_of(uint8_t family, const uint8_t *address, uint32_t more)
-{
-	uint32_t words[4];
-
-	memcpy(words, address, sizeof(words));
-	return nat_mix(family, words, more);
-}
-
-static void set_near(struct nat_rig *r, uint32_t mix)
-{
-	r->nat->near[nat_near_word(mix)] |= nat_near_bit(mix);
-}
-
-// Few enough for one of the two cells to be free.
 uint32_t nat_rig_end(struct nat_rig *r, uint8_t family, const uint8_t *vip, uint16_t port,
 		     uint8_t proto, bool fullnat)
 {
-	uint32_t number = ++r->ends, key = nat_port_proto(htons(port), proto);
-	uint32_t mix = mix_of(family, vip, key);
+	uint32_t number = ++r->ends;
 	struct nat_end *end = &r->nat->end[number];
-	int which = r->nat->end_at[0][nat_end_cell(mix, 0)] ? 1 : 0;
 
-	if (r->nat->end_at[which][nat_end_cell(mix, which)])
-		die_code(EEXIST, "two ends have the same cells");
-	*end = (struct nat_end){
-		.port_proto = key, .family = family, .fullnat = fullnat, .service = family == 6};
+	*end = (struct nat_end){.port_proto = nat_port_proto(htons(port), proto),
+				.family = family,
+				.fullnat = fullnat,
+				.service = family == 6};
 	memcpy(end->vip, vip, sizeof(end->vip));
-	r->nat->end_at[which][nat_end_cell(mix, which)] = (uint16_t)number;
+	if (nat_end_put(r->nat, number))
+		die_code(ENOSPC, "an end has no cell");
 	return number;
 }
 
 void nat_rig_source(struct nat_rig *r, uint8_t family, uint32_t block, const uint8_t *address)
 {
-	uint32_t mix = mix_of(family, address, 0);
-	int which = r->nat->source_at[0][nat_source_cell(mix, 0)] ? 1 : 0;
-
-	if (r->nat->source_at[which][nat_source_cell(mix, which)])
-		die_code(EEXIST, "two sources have the same cells");
 	memcpy(r->nat->block[family == 6][block].source, address, 16);
-	r->nat->source_at[which][nat_source_cell(mix, which)] = (uint8_t)(block + 1);
-	set_near(r, mix);
+	if (nat_source_put(r->nat, family, block))
+		die_code(ENOSPC, "a source has no cell");
 }
 
 void nat_rig_cells(struct nat_rig *r, uint8_t family, bool fullnat, const uint8_t *blocks, size_t n)
@@ -231,11 +212,11 @@ void nat_rig_backend(struct nat_rig *r, uint32_t id, uint8_t family, const uint8
 	memcpy(r->backend[id].addr, address, sizeof(r->backend[id].addr));
 	for (uint32_t e = 1; e <= r->ends; e++) {
 		const struct nat_end *end = &r->nat->end[e];
-		uint16_t port = hop->port ? htons(hop->port) : (uint16_t)end->port_proto;
-		uint8_t proto = (uint8_t)(end->port_proto >> 16);
+		uint16_t port = hop->port ? hop->port : ntohs((uint16_t)end->port_proto);
 
 		if (end->family == family)
-			set_near(r, mix_of(family, address, nat_port_proto(port, proto)));
+			nat_near_backend(r->nat, family, r->backend[id].addr, port,
+					 (uint8_t)(end->port_proto >> 16));
 	}
 }
 

@@ -41,7 +41,7 @@ static uint64_t jiffies(void)
 	return now.jiffies;
 }
 
-// What the kernel makes of the frame, for the next packet too: the length.
+// Runs the frame in the kernel, which notes it for the next packet: the length.
 static size_t run(const struct nat_rig *r, bool answer, const uint8_t *frame, size_t len,
 		  uint8_t *out)
 {

@@ -471,6 +471,86 @@ static struct natref_answer back(struct natref *n, const struct natref_packet *p
 	return a;
 }
 
+// ---- walks --------------------------------------------------------------------------------------
+
+static void sweep(struct natref *n, uint8_t family, struct natref_rest *rest)
+{
+	for (long at = 0; at < (long)NATREF_BLOCKS * NATREF_PLACES; at++) {
+		struct natref_conn *c = natref_at(n, family, at);
+
+		if (!c->taken)
+			continue;
+		if (expired(n, c)) {
+			c->taken = false;
+			rest->expired++;
+			continue;
+		}
+		rest->living++;
+		rest->opening += c->state == NATREF_OPENING;
+	}
+}
+
+/* Could a connection that hashes to the cell be in this place, and is it? */
+static bool is_of_cell(const struct natref *n, uint8_t family, long at, uint32_t cell)
+{
+	const struct natref_conn *c = natref_at(n, family, at);
+	uint64_t hash = connection_hash(n, family, c->client, c->port, n->ends[c->end].proto);
+	uint32_t halves[] = {(uint32_t)hash, (uint32_t)(hash >> 32)};
+	uint8_t block = (uint8_t)(at / NATREF_PLACES);
+
+	for (int h = 0; h < 2; h++)
+		if (halves[h] / 16 % NATREF_CELLS == cell &&
+		    group_of(block, halves[h]) == at / GROUP * GROUP)
+			return true;
+	return false;
+}
+
+/* Marks the cells of all connections: [cell][block]. */
+static void mark_cells(const struct natref *n, uint8_t family, bool (*ret)[NATREF_BLOCKS])
+{
+	memset(ret, 0, NATREF_CELLS * sizeof(*ret));
+	for (long at = 0; at < (long)NATREF_BLOCKS * NATREF_PLACES; at++) {
+		const struct natref_conn *c = natref_at(n, family, at);
+		uint64_t hash;
+
+		if (!c->taken)
+			continue;
+		hash = connection_hash(n, family, c->client, c->port, n->ends[c->end].proto);
+		for (int h = 0; h < 2; h++) {
+			uint32_t cell = (uint32_t)(hash >> 32 * h) / 16 % NATREF_CELLS;
+
+			if (is_of_cell(n, family, at, cell))
+				ret[cell][at / NATREF_PLACES] = true;
+		}
+	}
+}
+
+static void thin(uint8_t cell[NATREF_DEPTH], const bool marked[NATREF_BLOCKS])
+{
+	int left = 1;
+
+	for (int d = 1; d < NATREF_DEPTH; d++)
+		if (cell[d] && marked[cell[d] - 1])
+			cell[left++] = cell[d];
+	while (left < NATREF_DEPTH)
+		cell[left++] = 0;
+}
+
+struct natref_rest natref_walk(struct natref *n)
+{
+	static bool marked[NATREF_CELLS][NATREF_BLOCKS];
+	struct natref_rest rest = {0};
+
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		sweep(n, family, &rest);
+		mark_cells(n, family, marked);
+		for (int mode = 0; mode < 2; mode++)
+			for (int c = 0; c < NATREF_CELLS; c++)
+				thin(n->cells[mode][family == 6][c], marked[c]);
+	}
+	return rest;
+}
+
 // ---- errors -------------------------------------------------------------------------------------
 
 /* The quote has the names of the answer, exchanged: it is of a packet in the other direction. */

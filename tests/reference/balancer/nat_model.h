@@ -122,6 +122,13 @@ struct natref_conn *natref_at(const struct natref *n, uint8_t family, long place
 /* answer: it has arrived before the policy; else it has passed. */
 struct natref_answer natref_packet(struct natref *n, const struct natref_packet *p, bool answer);
 
+/* Frees the places of connections that have expired, and takes blocks out of cells in which they
+ * have none, except newest blocks. Return what is left. */
+struct natref_rest {
+	size_t living, opening, expired;
+};
+struct natref_rest natref_walk(struct natref *n);
+
 /* Reads a frame, false: left alone. Then writes one with the names of an answer into `out`, whose
  * length is returned. */
 bool natref_read(const uint8_t *frame, size_t len, uint16_t number, struct natref_packet *ret);

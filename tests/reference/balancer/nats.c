@@ -15,6 +15,7 @@
 #include "common/policy.h"
 #include "ctl/base/num.h"
 #include "ctl/datapath/maps.h"
+#include "ctl/table/nat_walk.h"
 #include "tests/datapath/nat_rig.h"
 #include "tests/reference/balancer/clock.h"
 #include "tests/reference/balancer/nat_model.h"
@@ -27,6 +28,7 @@
 #define PACKETS  60000
 #define COUNTED  1000 // packets between two looks at the counters
 #define HISTORY  5000 // packets of a history
+#define WALKED   1000 // packets between two walks
 #define FLAG_SYN 0x02
 #define FLAG_ACK 0x10
 
@@ -53,7 +55,10 @@ static struct play {
 	uint64_t random;
 	uint64_t fates[NAT_OUTCOME_COUNT + 1], counted[NAT_OUTCOME_COUNT];
 	uint64_t packets;
-	uint64_t errors; // that were translated
+	uint64_t errors;       // that were translated
+	uint64_t swept, names; // places and names of blocks that walks have freed
+	bool walks;            // in this history: its table has few connections
+	struct nat_unused unused;
 } all;
 
 static uint64_t draw(uint64_t below)
@@ -338,6 +343,7 @@ static void begin_history(void)
 	make_cells();
 	make_clients();
 	all.n_recent = 0;
+	all.walks = !parts;
 	for (uint8_t family = 4; family <= 6; family += 2)
 		for (long at = 0; at < (long)NATREF_BLOCKS * NATREF_PLACES; at++) {
 			memset(natref_at(&all.model, family, at), 0, sizeof(struct natref_conn));
@@ -552,6 +558,38 @@ static void compare_counts(void)
 			fail("an outcome differs");
 }
 
+static void compare_cells(void)
+{
+	for (int mode = 0; mode < 2; mode++)
+		for (int v6 = 0; v6 < 2; v6++)
+			for (int c = 0; c < NATREF_CELLS; c++) {
+				uint64_t word = 0;
+
+				for (int d = 0; d < NATREF_DEPTH; d++)
+					word |= (uint64_t)all.model.cells[mode][v6][c][d] << 8 * d;
+				if (word != all.rig->nat->cell[mode][v6][c])
+					fail("the cells differ");
+			}
+}
+
+// A walk, as control makes once a minute, and the model's.
+static void compare_walk(void)
+{
+	const struct nat_tables tables = {all.rig->nat, all.rig->bucket4, all.rig->bucket6,
+					  NAT_RIG_BLOCKS, NAT_RIG_BLOCKS};
+	static struct nat_census census;
+	struct natref_rest rest = natref_walk(&all.model);
+
+	nat_walk(&tables, all.model.jiffies >> SHIFT, &all.unused, &census);
+	if (census.living != rest.living || census.opening != rest.opening ||
+	    census.expired != rest.expired)
+		fail("the census differs");
+	all.swept += census.expired;
+	all.names += census.names;
+	compare_cells();
+	compare_tables();
+}
+
 static uint64_t draw_pause(void)
 {
 	uint64_t kind = draw(1000);
@@ -585,6 +623,8 @@ static void check_complete(void)
 	for (size_t n = 0; n < sizeof(needed) / sizeof(needed[0]); n++)
 		if (!all.fates[needed[n]])
 			fail("a fate has not occurred");
+	if (!all.swept || !all.names)
+		fail("no walk has freed anything");
 }
 
 int main(int argc, char **argv)
@@ -609,10 +649,14 @@ int main(int argc, char **argv)
 		play_packet();
 		if (all.packets % COUNTED == 0)
 			compare_counts();
+		if (all.packets % WALKED == 0 && all.walks)
+			compare_walk();
 		if (all.packets % HISTORY == 0)
 			compare_tables();
 	}
 	print_fates();
+	printf("swept %llu\nnames %llu\n", (unsigned long long)all.swept,
+	       (unsigned long long)all.names);
 	check_complete();
 	nat_rig_free(all.rig);
 	natref_free(&all.model);

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Fills the tables by which packets find ends and sources.
+#include "ctl/table/nat_names.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdbool.h>
+
+#define STEPS 64 // others that move, at most
+
+// A table of numbers, 0 for none, in which each number has a cell on either side.
+struct cuckoo {
+	struct nat_table *t;
+	uint32_t (*cell)(const struct nat_table *t, uint32_t number, int side);
+	uint32_t (*get)(const struct nat_table *t, int side, uint32_t cell);
+	void (*set)(struct nat_table *t, int side, uint32_t cell, uint32_t number);
+};
+
+static uint32_t end_cell(const struct nat_table *t, uint32_t number, int side)
+{
+	const struct nat_end *e = &t->end[number];
+
+	return nat_end_cell(nat_mix(e->family, e->vip, e->port_proto), side);
+}
+
+static uint32_t end_get(const struct nat_table *t, int side, uint32_t cell)
+{
+	return t->end_at[side][cell];
+}
+
+static void end_set(struct nat_table *t, int side, uint32_t cell, uint32_t number)
+{
+	__atomic_store_n(&t->end_at[side][cell], (uint16_t)number, __ATOMIC_RELEASE);
+}
+
+static uint32_t source_cell(const struct nat_table *t, int family, uint32_t number, int side)
+{
+	return nat_source_cell(nat_mix(family, t->block[family == 6][number - 1].source, 0), side);
+}
+
+static uint32_t source_cell4(const struct nat_table *t, uint32_t number, int side)
+{
+	return source_cell(t, 4, number, side);
+}
+
+static uint32_t source_cell6(const struct nat_table *t, uint32_t number, int side)
+{
+	return source_cell(t, 6, number, side);
+}
+
+static uint32_t source_get4(const struct nat_table *t, int side, uint32_t cell)
+{
+	return t->source_at[0][side][cell];
+}
+
+static uint32_t source_get6(const struct nat_table *t, int side, uint32_t cell)
+{
+	return t->source_at[1][side][cell];
+}
+
+static void source_set4(struct nat_table *t, int side, uint32_t cell, uint32_t number)
+{
+	__atomic_store_n(&t->source_at[0][side][cell], (uint8_t)number, __ATOMIC_RELEASE);
+}
+
+static void source_set6(struct nat_table *t, int side, uint32_t cell, uint32_t number)
+{
+	__atomic_store_n(&t->source_at[1][side][cell], (uint8_t)number, __ATOMIC_RELEASE);
+}
+
+// ---- both ---------------------------------------------------------------------------------------
+
+// Numbers that must move, the first to the cell of the second, and so on: the last cell is free.
+struct nat_moves {
+	uint32_t cell[STEPS];
+	size_t n;
+};
+
+// From the cell of `number` on `side`. false: too many would move.
+static bool find_path(const struct cuckoo *c, uint32_t number, int side, struct nat_moves *ret)
+{
+	for (ret->n = 0; ret->n < STEPS; side = !side) {
+		uint32_t cell = c->cell(c->t, number, side);
+
+		ret->cell[ret->n++] = cell;
+		number = c->get(c->t, side, cell);
+		if (!number)
+			return true;
+	}
+	return false;
+}
+
+// The last one moves first. side: of the first cell.
+static void follow_path(const struct cuckoo *c, uint32_t number, int side,
+			const struct nat_moves *p)
+{
+	for (size_t i = p->n - 1; i > 0; i--) {
+		int from = (int)((i - 1) % 2) ^ side;
+
+		c->set(c->t, !from, p->cell[i], c->get(c->t, from, p->cell[i - 1]));
+	}
+	c->set(c->t, side, p->cell[0], number);
+}
+
+static int put(const struct cuckoo *c, uint32_t number)
+{
+	struct nat_moves path[2];
+	bool found[2];
+	int side;
+
+	for (side = 0; side < 2; side++)
+		found[side] = find_path(c, number, side, &path[side]);
+	if (!found[0] && !found[1])
+		return -ENOSPC;
+	side = found[1] && (!found[0] || path[1].n < path[0].n);
+	follow_path(c, number, side, &path[side]);
+	return 0;
+}
+
+static void take(const struct cuckoo *c, uint32_t number)
+{
+	for (int side = 0; side < 2; side++) {
+		uint32_t cell = c->cell(c->t, number, side);
+
+		if (c->get(c->t, side, cell) == number)
+			c->set(c->t, side, cell, 0);
+	}
+}
+
+static struct cuckoo ends_of(struct nat_table *t)
+{
+	return (struct cuckoo){t, end_cell, end_get, end_set};
+}
+
+static struct cuckoo sources_of(struct nat_table *t, int family)
+{
+	return family == 4 ? (struct cuckoo){t, source_cell4, source_get4, source_set4}
+			   : (struct cuckoo){t, source_cell6, source_get6, source_set6};
+}
+
+static void set_near(struct nat_table *t, uint32_t mix)
+{
+	__atomic_fetch_or(&t->near[nat_near_word(mix)], nat_near_bit(mix), __ATOMIC_RELEASE);
+}
+
+int nat_end_put(struct nat_table *t, uint32_t number)
+{
+	const struct cuckoo c = ends_of(t);
+
+	return put(&c, number);
+}
+
+void nat_end_take(struct nat_table *t, uint32_t number)
+{
+	const struct cuckoo c = ends_of(t);
+
+	take(&c, number);
+}
+
+int nat_source_put(struct nat_table *t, int family, uint32_t block)
+{
+	const struct cuckoo c = sources_of(t, family);
+	int code = put(&c, block + 1);
+
+	if (code)
+		return code;
+	set_near(t, nat_mix(family, t->block[family == 6][block].source, 0));
+	return 0;
+}
+
+void nat_source_take(struct nat_table *t, int family, uint32_t block)
+{
+	const struct cuckoo c = sources_of(t, family);
+
+	take(&c, block + 1);
+}
+
+void nat_near_backend(struct nat_table *t, int family, const uint32_t address[4], uint16_t port,
+		      uint8_t proto)
+{
+	set_near(t, nat_mix(family, address, nat_port_proto(htons(port), proto)));
+}

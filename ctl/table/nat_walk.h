@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A walk over the table of connections (docs/nat.md): frees connections that have expired.
+//
+// Packets use the table meanwhile. A place is freed by compare-and-swap of its word, so a
+// connection that has just been taken up again stays. Pure: the tables are the caller's.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/nat.h"
+
+// The tables, as packets see them; n4, n6: numbers of blocks.
+struct nat_tables {
+	struct nat_table *nat;
+	struct nat_bucket4 *places4;
+	struct nat_bucket6 *places6;
+	uint32_t n4, n6;
+};
+
+// Peers that the last walk has found unused. Zeros before the first walk.
+struct nat_unused {
+	uint64_t peers[NAT_PEERS / 64];
+};
+
+// The connections that a walk has counted.
+struct nat_census {
+	size_t living;                  // also those that are opening
+	size_t opening;                 // the client has sent a SYN, and nothing else
+	size_t expired;                 // freed by this walk
+	size_t fullest;                 // most connections in a group of NAT_GROUP places
+	size_t of_block[2][NAT_BLOCKS]; // living, by family ([1]: IPv6) and block
+	size_t of_end[NAT_ENDS];        // living, by end
+	size_t peers;                   // in use
+	size_t names;                   // blocks that were removed from cells
+};
+
+// time: now, in ticks. The cells must not have changed for a tick: a packet may still take a
+// place in the block that was the newest one. A peer is freed if two walks have found no connection
+// that names it.
+void nat_walk(const struct nat_tables *t, uint64_t time, struct nat_unused *unused,
+	      struct nat_census *ret);

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Unit tests of ctl/table/nat_walk.c: what a walk frees, counts and leaves.
+// tests/reference/balancer/nats compares walks with a model.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/table/nat_walk.h"
+
+#define NOW    5000 // ticks
+#define BLOCKS 2
+#define END    3
+#define PEER   9
+
+static struct nat_tables tables;
+static struct nat_unused unused;
+static struct nat_census census;
+
+static int begin(void **state)
+{
+	tables = (struct nat_tables){
+		.nat = mem_zalloc(1, sizeof(struct nat_table)),
+		.places4 =
+			mem_zalloc(BLOCKS * NAT_PLACES / NAT_BUCKET4, sizeof(struct nat_bucket4)),
+		.places6 =
+			mem_zalloc(BLOCKS * NAT_PLACES / NAT_BUCKET6, sizeof(struct nat_bucket6)),
+		.n4 = BLOCKS,
+		.n6 = BLOCKS,
+	};
+	tables.nat->lives = nat_lives(34, 300, 67);
+	tables.nat->end[END] = (struct nat_end){.port_proto = nat_port_proto(80, 6), .family = 4};
+	tables.nat->peer[PEER].word[0] = tables.nat->peer[PEER].word[1] = 1;
+	memset(&unused, 0, sizeof(unused));
+	return 0;
+}
+
+static int end(void **state)
+{
+	mem_cleanup_free(&tables.nat);
+	mem_cleanup_free(&tables.places4);
+	mem_cleanup_free(&tables.places6);
+	return 0;
+}
+
+// A connection of IPv4 in the group of its first half: its place, and the cell of this half.
+static uint64_t put(uint32_t client, uint32_t block, uint64_t word, uint32_t *ret_cell)
+{
+	uint32_t half = (uint32_t)nat_hash4(&tables.nat->key, client, 1234, 6);
+	uint64_t bucket = nat_group(4, block, half);
+
+	*ret_cell = nat_cell(half);
+	tables.places4[bucket].at[0].last =
+		client | 1234ull << NAT_PORT_SHIFT | (uint64_t)END << NAT_END_SHIFT;
+	tables.places4[bucket].at[0].word = word;
+	return bucket;
+}
+
+static void walk(void)
+{
+	nat_walk(&tables, NOW, &unused, &census);
+}
+
+static void test_living_and_expired(void **state)
+{
+	uint32_t cell;
+	uint64_t a = put(1, 0, nat_pack(NAT_OPENING, NOW - 34, 5, 0), &cell);
+	uint64_t b = put(2, 1, nat_pack(NAT_TALKS, NOW - 301, 5, 0), &cell);
+
+	tables.places6[5000].at[1].word = nat_pack(NAT_TALKS, NOW, 5, PEER);
+	walk();
+	assert_int_equal(census.living, 2);
+	assert_int_equal(census.opening, 1);
+	assert_int_equal(census.expired, 1);
+	assert_int_equal(census.fullest, 1);
+	assert_int_equal(census.of_block[0][0], 1);
+	assert_int_equal(census.of_block[0][1], 0);
+	assert_int_equal(census.of_end[END], 1);
+	assert_int_equal(census.peers, 1);
+	assert_true(tables.places4[a].at[0].word != 0);
+	assert_true(tables.places4[b].at[0].word == 0);
+}
+
+// Its owner is about to write its key.
+static void test_a_place_being_taken(void **state)
+{
+	uint64_t word = nat_pack(NAT_OPENING, NOW - 1000, 5, 0) | NAT_CLAIMED;
+	uint32_t cell;
+	uint64_t a = put(1, 0, word, &cell);
+
+	walk();
+	assert_int_equal(census.expired, 0);
+	assert_true(tables.places4[a].at[0].word == word);
+}
+
+static void test_cells(void **state)
+{
+	uint32_t cell;
+
+	put(1, 0, nat_pack(NAT_TALKS, NOW, 5, 0), &cell);
+	for (uint32_t c = 0; c < NAT_CELLS; c++)
+		tables.nat->cell[0][0][c] = 0x0102; // block 1, before it block 0
+	walk();
+	for (uint32_t c = 0; c < NAT_CELLS; c++)
+		assert_int_equal(tables.nat->cell[0][0][c], c == cell ? 0x0102 : 0x02);
+	assert_int_equal(census.names, NAT_CELLS - 1);
+}
+
+static void test_peers(void **state)
+{
+	const struct nat_peer *peer = &tables.nat->peer[PEER];
+
+	walk();
+	assert_true(peer->word[0] && peer->word[1]);
+	walk();
+	assert_true(!peer->word[0] && !peer->word[1]);
+	assert_int_equal(census.peers, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_living_and_expired, begin, end),
+		cmocka_unit_test_setup_teardown(test_a_place_being_taken, begin, end),
+		cmocka_unit_test_setup_teardown(test_cells, begin, end),
+		cmocka_unit_test_setup_teardown(test_peers, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
