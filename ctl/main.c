@@ -14,11 +14,11 @@
 #include "ctl/agent/process.h"
 #include "ctl/base/diag_nearest.h"
 #include "ctl/base/log.h"
-#include "ctl/base/progress.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/changing.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/help.h"
+#include "ctl/cmd/progress_show.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/net/geo_db.h"
@@ -105,11 +105,6 @@ static void log_for_client(void)
 
 // Finds the session before entering another namespace: the packets of the session pass the first
 // one.
-static void say_progress(const char *text)
-{
-	log_notice("%s", text);
-}
-
 static int prepare(struct context *ctx, const struct args *args, struct err *err)
 {
 	const char *name = args_value(args, "instance");
@@ -130,7 +125,7 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 		  ctx->color && isatty(STDERR_FILENO));
 	log_for_client();
 	if (!ctx->quiet)
-		progress_to(say_progress);
+		progress_show();
 	probe_quiet(ctx->verbose);
 	if ((code = bpffs_check_name(ctx->instance, err)))
 		return code;

@@ -18,6 +18,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/progress.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/net/loop.h"
 
@@ -347,6 +348,7 @@ int parts_run(struct agent *a, struct err *err)
 
 	a->running = &running;
 	lock_never_wait(true);
+	progress_to(NULL); // a second thread would be copied half
 	loop_on_longest(on_longest, a);
 	mem_map_from(MAPPED_BYTES);
 	mem_trim(); // what the apply of a large policy has left

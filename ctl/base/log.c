@@ -12,6 +12,7 @@
 static enum log_level shown_up_to = LOG_NOTICE;
 static bool colored, journal;
 static const char *client = "";
+static void (*before)(void);
 
 void log_setup(enum log_level level, bool color)
 {
@@ -27,6 +28,11 @@ void log_to_journal(void)
 void log_for(const char *who)
 {
 	client = who;
+}
+
+void log_before(void (*call)(void))
+{
+	before = call;
 }
 
 bool log_enabled(enum log_level level)
@@ -100,6 +106,8 @@ __attribute__((format(printf, 2, 0))) static void log_line(enum log_level level,
 		add_line(&line, level, text_get(&message));
 	else
 		add_lines(&line, level, text_get(&message));
+	if (before)
+		before();
 	fwrite(line.at, 1, line.len, stderr);
 	fflush(stderr);
 }

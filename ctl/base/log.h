@@ -15,6 +15,8 @@ void log_setup(enum log_level level, bool color);
 void log_to_journal(void);
 // Each message begins with "WHO: ", after the prefix. `who` stays the caller's.
 void log_for(const char *who);
+// Called before each message is written, such as to erase what is on the terminal. NULL: nothing.
+void log_before(void (*call)(void));
 bool log_enabled(enum log_level level);
 __attribute__((format(printf, 1, 2))) void log_error(const char *fmt, ...);
 __attribute__((format(printf, 1, 2))) void log_warning(const char *fmt, ...);

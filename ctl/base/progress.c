@@ -1,26 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sentences of operations that take long, on their way from rooms that do not print to one that
-// does.
+// The operations that run, as a stack of texts.
 #include "ctl/base/progress.h"
 
-#include "ctl/base/text.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define DEPTH 8   // deeper operations are counted, and not named
+#define BYTES 256 // in a text; a longer one is cut
 
 static void (*listener)(const char *text);
+static char texts[DEPTH][BYTES];
+static unsigned depth;
 
 void progress_to(void (*say)(const char *text))
 {
 	listener = say;
 }
 
-void progress_say(const char *fmt, ...)
+static void tell(void)
 {
-	CLEANUP_TEXT struct text text = {0};
-	va_list ap;
-
 	if (!listener)
 		return;
+	listener(depth ? texts[depth < DEPTH ? depth - 1 : DEPTH - 1] : NULL);
+}
+
+__attribute__((format(printf, 1, 0))) static void name(const char *fmt, va_list ap)
+{
+	if (depth && depth <= DEPTH)
+		vsnprintf(texts[depth - 1], BYTES, fmt, ap);
+	tell();
+}
+
+unsigned progress_begin(const char *fmt, ...)
+{
+	unsigned before = depth++;
+	va_list ap;
+
 	va_start(ap, fmt);
-	text_vaddf(&text, fmt, ap);
+	name(fmt, ap);
 	va_end(ap);
-	listener(text_get(&text));
+	return before;
+}
+
+void progress_change(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	name(fmt, ap);
+	va_end(ap);
+}
+
+void progress_end(const unsigned *operation)
+{
+	depth = *operation;
+	tell();
 }

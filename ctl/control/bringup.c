@@ -14,6 +14,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/time.h"
 #include "ctl/control/entries/store.h"
 #include "ctl/control/entries/upkeep.h"
@@ -255,6 +256,7 @@ static void warn_unroutable(const struct candidate *c)
 static int restore_state(struct bringup *b, struct restore *r, const char *name, bool new_policy,
 			 struct err *err)
 {
+	CLEANUP_PROGRESS unsigned operation = progress_begin("restoring instance '%s'", name);
 	int code = restore_policy(b->instance, r, b->revision, err);
 
 	if (code && !new_policy) {

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/text.h"
 #include "ctl/control/frame.h"
 #include "ctl/control/tracking.h"
@@ -111,7 +112,7 @@ int candidate_resolve(struct candidate *c, const char *path, const char *const *
 	return c->resolved ? check_frames(c) : -EINVAL;
 }
 
-int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
+static int compile_text(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
 {
 	struct compile_options options = {.hz = clock_hz(), .keep_regions = c->dumped};
 
@@ -120,6 +121,13 @@ int candidate_compile(struct candidate *c, const char *path, const char *const *
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
 		options.seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull;
 	return compile(c->resolved, &options, c->diag, &c->image);
+}
+
+int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
+{
+	CLEANUP_PROGRESS unsigned operation = progress_begin("compiling the policy");
+
+	return compile_text(c, path, ifaces, n);
 }
 
 int candidate_name(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
@@ -174,6 +182,7 @@ int candidate_plan(struct candidate *c, const struct instance *i, uint32_t runni
 
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err)
 {
+	CLEANUP_PROGRESS unsigned operation = progress_begin("loading the policy");
 	struct generation_set sets[POLICY_SETS_MAX];
 	uint32_t redirects[WEIR_REDIRECTS] = {0};
 	struct generation_options options = {

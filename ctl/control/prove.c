@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ctl/base/progress.h"
 #include "ctl/base/text.h"
 #include "ctl/control/decision.h"
 #include "ctl/policy/words.h"
@@ -132,6 +133,7 @@ static int prove_one(struct candidate *c, size_t line, struct err *err)
 
 int prove_expects(struct candidate *c, struct err *err)
 {
+	CLEANUP_PROGRESS unsigned operation = progress_begin("testing the expect lines");
 	size_t before = diag_errors(c->diag);
 	int code;
 

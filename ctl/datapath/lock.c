@@ -22,6 +22,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/file_tree.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/time.h"
 #include "ctl/datapath/bpffs.h"
 
@@ -192,6 +193,8 @@ static bool same_holder(const struct lock *l, struct timespec *last)
 static int wait_for(const struct lock *l, int how, unsigned wait_ms, bool renewed,
 		    const char *instance, struct err *err)
 {
+	CLEANUP_PROGRESS unsigned operation =
+		progress_begin("waiting for another command on instance '%s'", instance);
 	uint64_t until = time_ms(CLOCK_MONOTONIC) + wait_ms;
 	struct timespec holder = {0};
 

@@ -18,6 +18,7 @@
 #include <event2/event.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/text.h"
 #include "ctl/base/time.h"
 #include "ctl/base/vec.h"
@@ -493,6 +494,7 @@ static int dns_resolver_new(const char *const *names, size_t n, const struct dns
 int dns_resolve(const char *const *names, size_t n, const struct dns_options *options,
 		struct dns_answer *answers, struct err *err)
 {
+	CLEANUP_PROGRESS unsigned operation = progress_begin("resolving names");
 	CLEANUP_RESOLVER struct dns_resolver *r = NULL;
 	int code = dns_resolver_new(names, n, options, answers, &r, err);
 	int64_t ms;

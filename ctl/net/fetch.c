@@ -34,8 +34,6 @@ enum {
 	// libcurl reads this much a hundred times in a turn of the loop, and gzip may expand it a
 	// hundred times.
 	READ_BYTES = 1024,
-	PATIENCE_S = 2, // until the user learns what the command is waiting for,
-	AGAIN_S = 10,   // and once more
 };
 
 // How near to this host an address is. A redirect must not lead nearer than the server that sent
@@ -500,9 +498,7 @@ struct all {
 	struct event_base *base;
 	const struct fetch_request *requests;
 	struct waiting *waiting;
-	size_t left;
-	int64_t since_ms;
-	struct event *timer;
+	size_t n, left;
 };
 
 struct waiting {
@@ -512,20 +508,17 @@ struct waiting {
 };
 
 // Tells the user what the command is waiting for.
-static void on_patience(evutil_socket_t fd, short what, void *ctx)
+static void tell(const struct all *all)
 {
-	struct all *all = ctx;
-	int s = (int)(((int64_t)time_ms(CLOCK_MONOTONIC) - all->since_ms + 500) / 1000);
 	size_t first = 0;
 
-	while (all->waiting[first].ended)
+	while (first < all->n && all->waiting[first].ended)
 		first++;
 	if (all->left > 1)
-		progress_say("still fetching '%s' and %zu more after %ds", all->requests[first].url,
-			     all->left - 1, s);
-	else
-		progress_say("still fetching '%s' after %ds", all->requests[first].url, s);
-	event_add(all->timer, &(struct timeval){.tv_sec = AGAIN_S});
+		progress_change("fetching '%s' and %zu more", all->requests[first].url,
+				all->left - 1);
+	else if (all->left)
+		progress_change("fetching '%s'", all->requests[first].url);
 }
 
 static void on_result(void *ctx, struct fetch_result *result)
@@ -536,32 +529,25 @@ static void on_result(void *ctx, struct fetch_result *result)
 	w->ended = true;
 	if (!--w->all->left)
 		event_base_loopbreak(w->all->base);
+	tell(w->all);
 }
 
 static int wait_for(struct all *all, struct err *err)
 {
-	int code = 0;
-
-	all->timer = loop_timer(all->base, on_patience, all);
-	if (!all->timer)
-		mem_exhausted();
-	event_add(all->timer, &(struct timeval){.tv_sec = PATIENCE_S});
+	tell(all);
 	if (event_base_dispatch(all->base) < 0)
-		code = err_system(err, EIO, "the event loop failed");
-	loop_event_free(all->timer);
-	return code;
+		return err_system(err, EIO, "the event loop failed");
+	return 0;
 }
 
 static int fetch_on(struct event_base *base, struct curl_loop *loop,
 		    const struct fetch_request *requests, size_t n, struct fetch_result *results,
 		    struct err *err)
 {
+	CLEANUP_PROGRESS unsigned operation = progress_begin("fetching lists");
 	CLEANUP_FREE struct waiting *waiting = mem_zalloc(n, sizeof(*waiting));
-	struct all all = {.base = base,
-			  .requests = requests,
-			  .waiting = waiting,
-			  .left = n,
-			  .since_ms = (int64_t)time_ms(CLOCK_MONOTONIC)};
+	struct all all = {
+		.base = base, .requests = requests, .waiting = waiting, .n = n, .left = n};
 
 	for (size_t i = 0; i < n; i++) {
 		struct fetch *f;

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from feedserver import Feed
-from labnet import run, until
+from labnet import until
 from policylab import Policies, udp
 
 FIRST, OTHER = "100.64.0.1", "100.65.0.1"
@@ -288,11 +288,6 @@ class TestEntries:
         assert "has host bits set" in block(check=False).stderr
         block("--mask")
         assert set(on.entries()) == {"203.0.113.0/24"}
-
-    def test_a_slow_server_is_named(self, on, block, feed):
-        feed.mode = "slow"
-        done = run([*on.argv("block", "--url", feed.url, "--ca", feed.ca, "--sync", "feed")], check=False)
-        assert f"weir: notice: still fetching '{feed.url}' after 2s" in done.stderr
 
     def test_bad_lines_have_the_url(self, on, block, feed):
         feed.body = b"192.0.2.1\nbad/line\n"

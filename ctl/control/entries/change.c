@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl/base/num.h"
+#include "ctl/base/progress.h"
 #include "ctl/control/entries/store_parts.h"
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/need_attached.h"
@@ -553,6 +554,7 @@ static void note_result(struct entry_change *c, bool adopted, const struct store
 
 int entries_change(const struct entry_changes *c, struct entries_changed *ret, struct err *err)
 {
+	CLEANUP_PROGRESS unsigned operation = progress_begin("changing entries");
 	CLEANUP_STORE struct store *draft = draft_list(c), *store = NULL;
 	bool adopted, good;
 	int code = open_store(c, &store, err);
