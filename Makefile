@@ -270,7 +270,7 @@ $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a
 FUZZ = $(patsubst tests/%.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_CFLAGS = -std=gnu11 -D_GNU_SOURCE -g -O1 -I. -isystem $(O) -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
-FUZZ_OTHERS = control/changelog_line control/frame control/entries/items control/entries/journal control/entries/journal_index control/quick_list datapath/clock net/capture_file net/dns_hosts net/dns_message net/dns_name net/pcap_calls net/pcapng
+FUZZ_OTHERS = control/changelog_line control/frame control/packet control/sampled_packet control/entries/items control/entries/journal control/entries/journal_index control/quick_list datapath/clock net/capture_file net/dns_hosts net/dns_message net/dns_name net/pcap_calls net/pcapng net/pcapng_notes
 FUZZ_ROOMS = $(patsubst %.c,$(O)/fuzz/%.o,$(wildcard ctl/base/*.c ctl/policy/*.c ctl/import/*.c $(FUZZ_OTHERS:%=ctl/%.c)))
 
 $(O)/fuzz/%.o: %.c

@@ -17,6 +17,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/culprits.h"
 #include "ctl/cmd/stop.h"
+#include "ctl/control/capture_comment.h"
 #include "ctl/control/capture_share.h"
 #include "ctl/control/packet.h"
 #include "ctl/datapath/bpffs.h"
@@ -140,20 +141,19 @@ static void add_entry(struct capture *c, const struct captured *packet, const ui
 		text_addf(t, ", entry %s", prefix_format(entry, text));
 }
 
-// "drop rule-drop, rule "ssh", share 1 of 1"
 static void add_comment(struct capture *c, const struct captured *packet, const uint8_t *frame,
 			struct text *t)
 {
-	capture_share_text share;
+	struct capture_comment comment = {.reason = packet->reason, .share = packet->share};
+	CLEANUP_TEXT struct text what = {0};
+	struct sampled_packet read;
 
-	if (packet->reason < WEIR_REASON_COUNT)
-		text_addf(t, "%s %s", reason_outcome(packet->reason), reason_name(packet->reason));
-	else
-		text_addf(t, "reason %u", packet->reason);
 	if (packet->rule != EVENT_NO_RULE)
-		text_addf(t, ", rule \"%s\"", culprits_rule(&c->culprits, packet->rule));
-	add_entry(c, packet, frame, t);
-	text_addf(t, ", share %s", capture_share_format(packet->share, share));
+		text_addf(&what, ", rule \"%s\"", culprits_rule(&c->culprits, packet->rule));
+	add_entry(c, packet, frame, &what);
+	capture_read(packet, frame, &read);
+	comment.front = read.front;
+	capture_comment_write(&comment, text_get(&what), t);
 }
 
 static int keep(void *ctx, const struct captured *packet, const uint8_t *frame)

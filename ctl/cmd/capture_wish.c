@@ -11,7 +11,6 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/control/active.h"
-#include "ctl/control/sampled_packet.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/identities.h"
@@ -187,23 +186,28 @@ static bool has_port(const struct resolved_service *s, uint16_t port)
 	return s->any_port;
 }
 
-// The packet as it arrived, without headers that Weir has put before it.
-static bool is_for_service(const struct capture_wish *w, const struct captured *packet,
-			   const uint8_t *frame)
+void capture_read(const struct captured *packet, const uint8_t *frame, struct sampled_packet *ret)
 {
-	const struct resolved_service *s = w->service;
 	struct sampled sample = {
 		.reason = (uint16_t)packet->reason,
 		.bytes = packet->bytes,
 		.length = packet->length,
 	};
-	struct sampled_packet read;
-	const struct packet_fields *f = &read.fields;
 
 	sample.captured =
 		packet->captured < WEIR_SAMPLE_SNAP ? (uint16_t)packet->captured : WEIR_SAMPLE_SNAP;
 	memcpy(sample.packet, frame, sample.captured);
-	sampled_read(&sample, &read);
+	sampled_read(&sample, ret);
+}
+
+static bool is_for_service(const struct capture_wish *w, const struct captured *packet,
+			   const uint8_t *frame)
+{
+	const struct resolved_service *s = w->service;
+	struct sampled_packet read;
+	const struct packet_fields *f = &read.fields;
+
+	capture_read(packet, frame, &read);
 	return f->ip && resolved_contains(&w->policy->resolved->addresses[s->vip], &f->to, NULL) &&
 	       bits_has(s->proto.bits, f->proto) && (!f->ports || has_port(s, f->to_port));
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "ctl/cmd/args.h"
+#include "ctl/control/sampled_packet.h"
 #include "ctl/datapath/captures.h"
 #include "ctl/net/pcap_filter.h"
 
@@ -24,4 +25,6 @@ int capture_wish_read(struct capture_wish *w, const struct args *args, const str
 // Does the service and the filter have a packet that the datapath has copied?
 bool capture_wish_has(const struct capture_wish *w, const struct captured *packet,
 		      const uint8_t *frame);
+// The packet as it arrived, without headers that Weir has put before it.
+void capture_read(const struct captured *packet, const uint8_t *frame, struct sampled_packet *ret);
 void capture_wish_free(struct capture_wish *w);

@@ -10,8 +10,10 @@
 #include "ctl/cmd/packet_text.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/capture_comment.h"
 #include "ctl/control/decision.h"
 #include "ctl/control/frame.h"
+#include "ctl/control/sampled_packet.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/device.h"
@@ -400,20 +402,35 @@ static int ask_hex(struct asked *a, struct err *err)
 	return ask(a, &q, "", err);
 }
 
+// The interface of a capture, if the policy has one of this name.
+static void find_iface(const struct asked *a, const struct pcapng_words *words, uint32_t *ret)
+{
+	CLEANUP_FREE char *name = mem_strndup(words->at, words->len);
+
+	if (name[0])
+		explain_iface(&a->e, name, ret, NULL);
+}
+
 static int ask_captured(struct asked *a, const struct captured_packet *p, struct err *err)
 {
 	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
 	struct explain_question q = {.frame = frame, .length = p->length};
+	struct capture_comment comment = {0};
 	char head[32];
 	int code;
 
 	if (p->length > FRAME_MAX)
 		return err_input(err, "packet %llu has %zu bytes, more than %d",
 				 (unsigned long long)p->number, p->length, FRAME_MAX);
-	memcpy(frame, p->bytes, p->captured);
-	a->captured = p->captured;
+	capture_comment_read(p->note.comment.at, p->note.comment.len, &comment);
+	a->captured = sampled_restore(p->bytes, p->captured, comment.front, frame, &q.length);
+	if (q.length > FRAME_MAX)
+		return err_input(err, "packet %llu had %zu bytes, more than %d",
+				 (unsigned long long)p->number, q.length, FRAME_MAX);
 	if ((code = read_question(a, &q, err)))
 		return code;
+	if (!args_has(a->args, "on"))
+		find_iface(a, &p->note.interface, &q.iface);
 	snprintf(head, sizeof(head), "#%llu ", (unsigned long long)p->number);
 	code = ask(a, &q, head, err);
 	if (code)

@@ -71,6 +71,9 @@ const char *capture_share_format(uint32_t share, capture_share_text buf)
 		snprintf(buf, sizeof(capture_share_text), "1 of 1");
 	else
 		snprintf(buf, sizeof(capture_share_text), "1 of %.*f",
-			 share > ALL_PACKETS / 100 ? 1 : 0, ALL_PACKETS / (share ? share : 1));
+			 share > ALL_PACKETS / 10    ? 3
+			 : share > ALL_PACKETS / 100 ? 1
+						     : 0,
+			 ALL_PACKETS / (share ? share : 1));
 	return buf;
 }

@@ -24,6 +24,6 @@ struct capture_seen {
 void capture_share_begin(struct capture_share *s, double packets_per_s);
 // Sets the share for the packets that arrive from now on.
 void capture_share_next(struct capture_share *s, const struct capture_seen *seen);
-// "1 of 1", "1 of 8.0".
+// "1 of 1", "1 of 1.042", "1 of 80.0", "1 of 4711": within 0.5 %.
 typedef char capture_share_text[32];
 const char *capture_share_format(uint32_t share, capture_share_text buf);

@@ -49,6 +49,17 @@ static unsigned version(const struct rest *p)
 	return (v == 4 && p->left >= 20) || (v == 6 && p->left >= 40) ? v : 0;
 }
 
+// Bytes of the packet by its header.
+static uint32_t total_of(const struct rest *p, unsigned v)
+{
+	return v == 4 ? be16(p->at + 2) : 40u + be16(p->at + 4);
+}
+
+static uint16_t ethertype_of(unsigned v)
+{
+	return v == 4 ? ETHERTYPE_IP : v == 6 ? ETHERTYPE_IPV6 : 0;
+}
+
 // A packet to a backend is longer by the headers of its tunnel; an answer quotes the packet.
 static uint32_t front_of(const struct sampled *s, const struct rest *p)
 {
@@ -61,7 +72,7 @@ static uint32_t front_of(const struct sampled *s, const struct rest *p)
 		return (v == 4 ? 20 : 40) + ICMP_HEAD;
 	if (s->reason != REASON_PASS_SERVICE && s->reason != REASON_DROP_NO_NEXT_HOP)
 		return 0;
-	total = v == 4 ? be16(p->at + 2) : 40u + be16(p->at + 4);
+	total = total_of(p, v);
 	return total > s->bytes ? total - s->bytes : 0;
 }
 
@@ -87,7 +98,7 @@ void sampled_read(const struct sampled *sample, struct sampled_packet *ret)
 	v = version(&p);
 	// An answer to a check has another ethertype.
 	if (ret->front || sample->reason == REASON_PASS_ANSWER)
-		type = v == 4 ? ETHERTYPE_IP : v == 6 ? ETHERTYPE_IPV6 : 0;
+		type = ethertype_of(v);
 	frame[12] = (uint8_t)(type >> 8);
 	frame[13] = (uint8_t)type;
 	memcpy(frame + ETHER_HDR_LEN, p.at, p.left);
@@ -97,4 +108,45 @@ void sampled_read(const struct sampled *sample, struct sampled_packet *ret)
 	ret->ttl = p.at[v == 4 ? 8 : 7];
 	if (sample->reason == REASON_PASS_ECHO) // the answer is in the frame
 		swap(&ret->fields.from, &ret->fields.to);
+}
+
+void sampled_fill(struct sampled *ret, const uint8_t *frame, size_t captured, uint32_t front)
+{
+	struct rest p = {frame, captured};
+	unsigned v;
+
+	ret->captured = (uint16_t)(captured < sizeof(ret->packet) ? captured : sizeof(ret->packet));
+	memcpy(ret->packet, frame, ret->captured);
+	skip_link(&p);
+	skip(&p, front);
+	v = version(&p);
+	ret->bytes = v ? total_of(&p, v) : ret->length;
+}
+
+size_t sampled_restore(const uint8_t *frame, size_t captured, uint32_t front, uint8_t *ret,
+		       size_t *length)
+{
+	struct rest p = {frame, captured};
+	size_t link, whole;
+	uint16_t type;
+	unsigned v;
+
+	skip_link(&p);
+	link = captured - p.left;
+	skip(&p, front);
+	v = version(&p);
+	if (!front || !v || link < ETHER_HDR_LEN) {
+		memcpy(ret, frame, captured);
+		return captured;
+	}
+	type = ethertype_of(v);
+	memcpy(ret, frame, link);
+	ret[link - 2] = (uint8_t)(type >> 8);
+	ret[link - 1] = (uint8_t)type;
+	whole = link + total_of(&p, v);
+	if (p.left > whole - link)
+		p.left = whole - link;
+	memcpy(ret + link, p.at, p.left);
+	*length = whole;
+	return link + p.left;
 }

@@ -52,6 +52,7 @@ static int open_text(const struct pcap_calls *pcap, const char *path, struct cap
 		fclose(stream);
 		return refuse_format(path, why, err);
 	}
+	pcapng_notes_begin(&f->notes, f->text, length);
 	return check_link(path, pcap->datalink(f->opened), err);
 }
 
@@ -79,11 +80,13 @@ int capture_file_next(struct capture_file *f, struct captured_packet *ret, struc
 	const struct pcap_calls *pcap = pcap_calls_load(err);
 	struct pcap_pkthdr *head;
 	const uint8_t *bytes;
+	struct pcapng_note note;
 	int code;
 
 	if (!pcap)
 		return -ENOENT;
 	code = pcap->next_ex(f->opened, &head, &bytes);
+	pcapng_notes_next(&f->notes, &note);
 	if (code == PCAP_ERROR_BREAK)
 		return 0;
 	if (code != 1)
@@ -94,6 +97,8 @@ int capture_file_next(struct capture_file *f, struct captured_packet *ret, struc
 		.bytes = bytes,
 		.captured = head->caplen,
 		.length = head->len > head->caplen ? head->len : head->caplen,
+		.time_us = (uint64_t)head->ts.tv_sec * 1000000 + (uint64_t)head->ts.tv_usec,
+		.note = note,
 	};
 	return 1;
 }
@@ -102,6 +107,7 @@ void capture_file_close(struct capture_file *f)
 {
 	if (f->opened)
 		pcap_calls_load(NULL)->close(f->opened);
+	pcapng_notes_free(&f->notes);
 	free(f->text);
 	*f = (struct capture_file){0};
 }

@@ -7,18 +7,22 @@
 
 #include "ctl/base/err.h"
 #include "ctl/base/mem.h"
+#include "ctl/net/pcapng_notes.h"
 
 struct capture_file {
-	char *text;          // the whole file
-	struct pcap *opened; // by libpcap, which reads `text`
-	uint64_t number;     // packets read so far
+	char *text;                // the whole file
+	struct pcap *opened;       // by libpcap, which reads `text`
+	uint64_t number;           // packets read so far
+	struct pcapng_notes notes; // at the end, `lost` has the packets that were lost
 };
 
 struct captured_packet {
 	uint64_t number; // from 1, as other tools count
 	const uint8_t *bytes;
-	size_t captured; // that are in the file
-	size_t length;   // that were on the wire, at least `captured`
+	size_t captured;  // that are in the file
+	size_t length;    // that were on the wire, at least `captured`
+	uint64_t time_us; // since 1970
+	struct pcapng_note note;
 };
 
 // 0, or -errno with err set: other formats and link types are refused with the way out; without

@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: capture files, as `explain --pcap` reads them.
+// Fuzz target: capture files, as `explain --pcap` and `top -r` read them.
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ctl/control/sampled_packet.h"
 #include "ctl/net/capture_file.h"
 #include "tests/fuzz/fuzz.h"
+
+static void restore(const struct captured_packet *p, uint32_t front)
+{
+	uint8_t *frame = malloc(p->captured + 1);
+	struct sampled sample = {.length = (uint32_t)p->length};
+	struct sampled_packet read;
+	size_t length = p->length;
+
+	fuzz_check(frame);
+	fuzz_check(sampled_restore(p->bytes, p->captured, front, frame, &length) <= p->captured);
+	sampled_fill(&sample, p->bytes, p->captured, front);
+	sampled_read(&sample, &read);
+	free(frame);
+}
 
 static void read_all(struct capture_file *file)
 {
@@ -19,6 +34,9 @@ static void read_all(struct capture_file *file)
 		fuzz_check(packet.number == ++number && packet.length >= packet.captured);
 		for (size_t i = 0; i < packet.captured; i++)
 			sum += packet.bytes[i];
+		for (size_t i = 0; i < packet.note.comment.len; i++)
+			sum += (unsigned char)packet.note.comment.at[i];
+		restore(&packet, (uint32_t)packet.note.comment.len);
 	}
 	fuzz_check(more == 0 || err.text[0]);
 	fuzz_check(sum < UINT32_MAX);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ctl/base/mem.h"
 #include "ctl/net/capture_file.h"
 #include "ctl/net/pcapng.h"
 #include "tests/fuzz/fuzz.h"
@@ -68,13 +69,20 @@ static void write_file(struct input in, struct text *ret)
 	pcapng_statistics(ret, &(struct pcapng_statistics){.received = 1});
 }
 
+// Frees `wanted`.
+static void check_words(const struct pcapng_words *words, char *wanted)
+{
+	fuzz_check(words->len == strlen(wanted) && !memcmp(words->at, wanted, words->len));
+	free(wanted);
+}
+
 static void compare(struct input in, const char *path)
 {
 	struct capture_file file;
 	struct captured_packet packet;
 	struct err err = {0};
+	char *name = take_words(&in);
 
-	free(take_words(&in));
 	fuzz_check(capture_file_open(path, &file, &err) == 0);
 	while (in.left) {
 		const uint8_t *bytes;
@@ -85,10 +93,12 @@ static void compare(struct input in, const char *path)
 		fuzz_check(capture_file_next(&file, &packet, &err) == 1);
 		fuzz_check(packet.captured == n && packet.length == n + take_byte(&in));
 		fuzz_check(!n || !memcmp(packet.bytes, bytes, n));
-		free(take_words(&in));
+		check_words(&packet.note.comment, take_words(&in));
+		check_words(&packet.note.interface, mem_strdup(name));
 	}
 	fuzz_check(capture_file_next(&file, &packet, &err) == 0);
 	capture_file_close(&file);
+	free(name);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

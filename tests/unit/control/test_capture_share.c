@@ -101,7 +101,7 @@ static void test_format(void **state)
 	capture_share_text text;
 
 	assert_string_equal(capture_share_format(CAPTURE_ALL, text), "1 of 1");
-	assert_string_equal(capture_share_format(1u << 31, text), "1 of 2.0");
+	assert_string_equal(capture_share_format(1u << 31, text), "1 of 2.000");
 	assert_string_equal(capture_share_format(1u << 22, text), "1 of 1024");
 	assert_string_equal(capture_share_format(1, text), "1 of 4294967296");
 	assert_string_equal(capture_share_format(0, text), "1 of 4294967296");
