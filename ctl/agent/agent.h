@@ -72,6 +72,7 @@ struct agent {
 	struct history_part *history;
 	struct events_part *events;
 	struct event_log *event_log; // NULL: no --events
+	struct samples_part *samples;
 	struct recount *recount;
 	struct page_part *page_door;
 	struct record_part *record;
@@ -101,7 +102,7 @@ struct agent_part {
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks, agent_history,
-	agent_recount, agent_page, agent_record, agent_events, agent_event_log;
+	agent_recount, agent_page, agent_record, agent_events, agent_event_log, agent_samples;
 
 // To be called with the number of places of entries whenever the names of the instance were listed.
 void places_listed(struct agent *a, size_t n);

@@ -25,6 +25,7 @@
 #include "ctl/agent/files.h"
 #include "ctl/agent/history.h"
 #include "ctl/agent/process.h"
+#include "ctl/agent/samples.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
@@ -521,6 +522,8 @@ static void on_request(struct evhttp_request *request, void *part)
 		api_rates(api->agent, request, LIVE_FROM_API);
 	else if (!strcmp(path, API_EVENTS))
 		on_events(request, api);
+	else if (!strcmp(path, API_SAMPLES))
+		samples_answer(api->agent, request);
 	else
 		on_path(request, api, path);
 }

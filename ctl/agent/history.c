@@ -300,7 +300,7 @@ static int start(struct agent *a, struct err *err)
 
 	p->agent = a;
 	a->history = p;
-	p->live = live_new();
+	p->live = live_new("/v1/live");
 	p->overview = overview_new(a, p->live);
 	p->history = a->keeps_history ? history_new() : NULL;
 	agent_task_init(&p->look, a, "rates", look, p);

@@ -21,6 +21,7 @@ struct live_reader {
 };
 
 struct live_stream {
+	const char *path;
 	struct live_reader *readers;
 	size_t n[LIVE_KINDS], n_from[LIVE_FROMS];
 	struct client_text *last[LIVE_KINDS]; // NULL: none
@@ -48,9 +49,12 @@ static void on_client_left(struct evhttp_connection *connection, void *reader)
 	forget_reader(r);
 }
 
-struct live_stream *live_new(void)
+struct live_stream *live_new(const char *path)
 {
-	return mem_new(struct live_stream);
+	struct live_stream *l = mem_new(struct live_stream);
+
+	l->path = path;
+	return l;
 }
 
 void live_free(struct live_stream *l)
@@ -115,7 +119,9 @@ void live_answer(struct live_stream *l, struct evhttp_request *request, enum liv
 	static const size_t most[] = {[LIVE_FROM_API] = 256, [LIVE_FROM_PAGE] = 64};
 
 	if (l->n_from[from] >= most[from]) {
-		api_refuse(request, HTTP_SERVUNAVAIL, "too many clients read /v1/live");
+		CLEANUP_FREE char *why = mem_printf("too many clients read %s", l->path);
+
+		api_refuse(request, HTTP_SERVUNAVAIL, why);
 		return;
 	}
 	add_reader(l, request, from, reads_state);

@@ -16,7 +16,8 @@ enum live_kind { LIVE_RATES, LIVE_STATE, LIVE_KINDS };
 // Pages have a smaller share of the readers, so they leave room for the API.
 enum live_from { LIVE_FROM_API, LIVE_FROM_PAGE, LIVE_FROMS };
 
-struct live_stream *live_new(void);
+// path: by which clients ask for it, for messages; it stays the caller's.
+struct live_stream *live_new(const char *path);
 // Ends all answers. NULL is allowed.
 void live_free(struct live_stream *l);
 // A document, which is a line: for all who read this kind, and for who comes next.

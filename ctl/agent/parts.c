@@ -28,13 +28,13 @@
 // In the order of their starts; they end in the opposite order.
 static const struct agent_part *const all_parts[] = {
 	&agent_record,    &agent_hooks, // before the parts that tell something
-	&agent_policy,    &agent_housekeeping, &agent_links,  &agent_health_part,
+	&agent_policy,    &agent_housekeeping, &agent_links,   &agent_health_part,
 	&agent_feeds, // before the files, which have feeds
 	&agent_files,
 	&agent_page, // before the API, whose jobs have requests of its clients
-	&agent_api,       &agent_names,        &agent_places, &agent_recount,
-	&agent_history,   &agent_events, // after both, whose clients read them
-	&agent_event_log,                // after the events
+	&agent_api,       &agent_names,        &agent_places,  &agent_recount,
+	&agent_history,   &agent_events,       &agent_samples, // after both, whose clients read them
+	&agent_event_log,                                      // after the events
 };
 
 // Of `weir page`.

@@ -14,6 +14,7 @@
 #include "ctl/cmd/screen.h"
 #include "ctl/cmd/stop.h"
 #include "ctl/cmd/top_by.h"
+#include "ctl/cmd/top_file.h"
 #include "ctl/cmd/top_table.h"
 #include "ctl/cmd/top_view.h"
 #include "ctl/control/reading.h"
@@ -268,7 +269,7 @@ static bool wants_views(const struct context *ctx, const struct args *args)
 static int show_views(struct top *t, struct screen *screen, struct err *err)
 {
 	const struct top_view_options options = {
-		.instance = t->ctx->instance, .every_ms = t->every_ms, .all = t->all};
+		.ctx = t->ctx, .every_ms = t->every_ms, .all = t->all};
 
 	return top_view_run(&options, &t->reading, screen, err);
 }
@@ -297,6 +298,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 
 	if (code)
 		return code;
+	if (args_has(args, "read"))
+		return top_file_run(ctx, args, err);
 	if (args_has(args, "by"))
 		return top_by_run(ctx, args, err);
 	if (args_has(args, "for"))
@@ -325,10 +328,14 @@ static const struct args_option options[] = {
 	{.name = "batch", .help = "print a table each second, without end"},
 	{.name = "by",
 	 .arg = "KEY,...",
-	 .help = "who sends: source, destination, port, length, ttl, flags"},
+	 .help = "who sends: source, destination, port, length, ttl, flags, country, asn"},
 	{.name = "for",
 	 .arg = "TIME",
 	 .help = "with --by: sample for TIME (default 3s; -j: until ^C)"},
+	{.name = "read",
+	 .letter = 'r',
+	 .arg = "FILE",
+	 .help = "the tables of --by, from a capture file (pcap, pcapng)"},
 	OPTION_WIDE_TABLES,
 	{0},
 };
@@ -345,7 +352,8 @@ const struct command cmd_top = {
 		"  weir top\n"
 		"  weir top --batch --top 5\n"
 		"  weir -j top --every 200ms -c 50\n"
-		"  weir top --by source,port --for 10s",
+		"  weir top --by source,port --for 10s\n"
+		"  weir top -r drops.pcapng --by source",
 	.options = options,
 	.run = run,
 };

@@ -3,6 +3,7 @@
 #include "ctl/cmd/top_draw.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/base/cells.h"
@@ -15,7 +16,9 @@
 #define SPLIT_FROM  30 // cells of all labels from which each has a column
 #define LABEL_LEAST 12 // cells; columns of rates are left out for it
 #define HEAD_ROWS   2  // title and views
-#define OTHERS      (TOP_VIEWS - 1)
+#define NAMES_LEAST 60 // columns in which more than one view has its name
+#define SHARE_CELLS 14 // a share with its error, and the blank before it
+#define OTHERS      (TOP_COUNTED - 1)
 
 struct draw {
 	const struct screen_area *area;
@@ -255,6 +258,105 @@ static void draw_view(struct draw *d, size_t from, size_t to)
 		put_empty(d, from + 1);
 }
 
+// ---- views of samples ---------------------------------------------------------------------------
+
+struct sample_rows {
+	VEC(const struct sampled_row *) rows;
+};
+
+static int by_text(const void *a, const void *b)
+{
+	const struct sampled_row *const *x = a, *const *y = b;
+
+	return strcmp((*x)->text, (*y)->text);
+}
+
+// Those that the choice has; the reading has them by packets.
+static void choose_samples(const struct draw *d, struct sample_rows *ret)
+{
+	const struct top_choice *choice = &d->ui->choice;
+	const struct sampled_list *list = &d->about->samples->lists[top_views[d->ui->view].by];
+
+	vec_each (&list->rows, row)
+		if (strcasestr(row->text, choice->filter))
+			vec_push(&ret->rows, row);
+	if (choice->sort == TOP_BY_NAME && ret->rows.n)
+		qsort(ret->rows.at, ret->rows.n, sizeof(ret->rows.at[0]), by_text);
+	for (size_t n = 0; choice->reverse && n < ret->rows.n / 2; n++) {
+		const struct sampled_row *row = ret->rows.at[n];
+
+		ret->rows.at[n] = ret->rows.at[ret->rows.n - 1 - n];
+		ret->rows.at[ret->rows.n - 1 - n] = row;
+	}
+}
+
+static void put_samples_line(struct draw *d, size_t at, enum screen_style style,
+			     const char *const cells[3])
+{
+	size_t columns = d->area->columns;
+	size_t share = columns < LABEL_LEAST + RATE_CELLS + SHARE_CELLS ? 0 : SHARE_CELLS;
+
+	cells_add(&d->line, cells[0], columns - RATE_CELLS - share, d->area->utf8);
+	cells_add_right(&d->line, cells[1], RATE_CELLS, d->area->utf8);
+	cells_add_right(&d->line, cells[2], share, d->area->utf8);
+	put(d, at, 0, style);
+}
+
+static void put_sample(struct draw *d, size_t at, const struct sampled_row *row)
+{
+	double seconds = (double)d->about->samples->span_us / 1e6;
+	double rate = d->ui->choice.bits ? 8 * row->bytes : row->packets;
+	char share[32];
+	num_text text;
+
+	snprintf(share, sizeof(share), "%.1f %% %s%.1f", row->share * 100,
+		 d->area->utf8 ? "±" : "+-", row->error * 100);
+	put_samples_line(
+		d, at, SCREEN_PLAIN,
+		(const char *const[]){row->text,
+				      seconds > 0 ? num_format_short(rate / seconds, text) : "-",
+				      share});
+}
+
+static void put_no_samples(struct draw *d, size_t row)
+{
+	const struct sampled_reading *samples = d->about->samples;
+	CLEANUP_TEXT struct text why = {0};
+
+	if (!samples)
+		text_add(&why, "no packet was sampled so far");
+	else if (d->ui->choice.filter[0])
+		text_addf(&why, "no row contains '%s'", d->ui->choice.filter);
+	else
+		text_addf(&why, "%llu %s sampled: too few", (unsigned long long)samples->samples,
+			  num_plural(samples->samples, "packet was", "packets were"));
+	put_line(d, row, SCREEN_PLAIN, text_get(&why));
+}
+
+// Rates and shares of the last ten seconds.
+static void draw_samples(struct draw *d, size_t from, size_t to)
+{
+	const struct top_choice *choice = &d->ui->choice;
+	const char *mark = choice->reverse ? "^" : "*";
+	bool by_name = choice->sort == TOP_BY_NAME;
+	CLEANUP_VEC struct sample_rows chosen = {0};
+	char name[32], rate[16];
+
+	if (d->about->samples)
+		choose_samples(d, &chosen);
+	top_ui_fit(d->ui, chosen.rows.n, to > from + 1 ? to - from - 1 : 0);
+	snprintf(name, sizeof(name), "%s%s", by_name ? mark : "",
+		 top_views[d->ui->view].columns[0]);
+	snprintf(rate, sizeof(rate), "%s10 s", by_name ? "" : mark);
+	put_samples_line(d, from, SCREEN_BOLD, (const char *const[]){name, rate, "share"});
+	for (size_t n = 0; n < d->ui->page && d->ui->first + n < chosen.rows.n; n++)
+		put_sample(d, from + 1 + n, chosen.rows.at[d->ui->first + n]);
+	if (!chosen.rows.n)
+		put_no_samples(d, from + 1);
+}
+
+// ---- the overview -------------------------------------------------------------------------------
+
 static size_t draw_totals(struct draw *d, size_t from)
 {
 	static const char *const names[] = {"passed", "sent", "dropped"};
@@ -320,11 +422,11 @@ static void draw_overview(struct draw *d, size_t from, size_t to)
 static void draw_help(struct draw *d, size_t from, size_t to)
 {
 	static const char *const lines[] = {
-		"1-7, Tab, v    view",
-		"s, r           sort, reverse",
-		"/ text Enter   filter; Esc removes it",
-		"p              pause",
-		"b              packets or bits",
+		"1-9, 0, Tab, v  view",
+		"s, r            sort, reverse",
+		"/ text Enter    filter; Esc removes it",
+		"p               pause",
+		"b               packets or bits",
 		"arrows, PgUp, PgDn, Home, End  scroll",
 		"h, ?           this help;  q  quit",
 	};
@@ -345,22 +447,24 @@ static void draw_title(struct draw *d)
 	put_both(d, 0, SCREEN_BAR, text_get(&left), text_get(&right));
 }
 
-// The names of all views, or where they do not fit only the present one.
+// The names of all views, or as many as fit with the present one, or only that.
 static void draw_names(struct draw *d)
 {
 	CLEANUP_TEXT struct text all = {0};
-	size_t from[TOP_VIEWS], len[TOP_VIEWS];
+	size_t from[TOP_VIEWS], len[TOP_VIEWS], first = 0, now = d->ui->view;
 
-	for (enum top_view view = 0; view < TOP_VIEWS; view++) {
+	for (size_t view = 0; view < TOP_VIEWS; view++) {
 		text_add(&all, view ? "  " : "");
 		from[view] = all.len;
-		text_addf(&all, "%u %s", view + 1, top_views[view].name);
+		text_addf(&all, "%zu %s", (view + 1) % 10, top_views[view].name);
 		len[view] = all.len - from[view];
 	}
-	if (all.len <= d->area->columns) {
-		put_line(d, 1, SCREEN_PLAIN, text_get(&all));
-		text_addn(&d->line, all.at + from[d->ui->view], len[d->ui->view]);
-		put(d, 1, from[d->ui->view], SCREEN_BAR);
+	if (d->area->columns >= NAMES_LEAST) {
+		while (from[now] + len[now] - from[first] > d->area->columns - 1)
+			first++;
+		put_line(d, 1, SCREEN_PLAIN, all.at + from[first]);
+		text_addn(&d->line, all.at + from[now], len[now]);
+		put(d, 1, from[now] - from[first], SCREEN_BAR);
 		return;
 	}
 	all.len = 0;
@@ -421,6 +525,8 @@ void top_draw(const struct screen_area *area, const struct top_model *m, struct 
 		draw_help(&d, HEAD_ROWS, to);
 	else if (ui->view == TOP_OVERVIEW)
 		draw_overview(&d, HEAD_ROWS, to);
+	else if (ui->view >= TOP_COUNTED)
+		draw_samples(&d, HEAD_ROWS, to);
 	else
 		draw_view(&d, HEAD_ROWS, to);
 	draw_foot(&d);

@@ -11,8 +11,9 @@
 // Shown beside the counts.
 struct top_about_now {
 	const char *instance;
-	const char *time;    // of the last reading: "15:04:05"
-	const char *trouble; // "": none
+	const char *time;                      // of the last reading: "15:04:05"
+	const char *trouble;                   // "": none
+	const struct sampled_reading *samples; // for the views of samples; NULL: not yet
 };
 
 // Draws the view that ui names, and fits its rows.

@@ -44,6 +44,11 @@ const struct top_about top_views[TOP_VIEWS] = {
 			    .columns = {"INTERFACE", "VERDICT"},
 			    .sources = {{RATES_INTERFACES, {0, 2, -1}}},
 			    .n_sources = 1},
+	[TOP_SOURCES] = {.name = "sources", .columns = {"SOURCE"}, .by = SAMPLED_BY_SOURCE},
+	[TOP_DESTINATIONS] = {.name = "destinations",
+			      .columns = {"DESTINATION"},
+			      .by = SAMPLED_BY_DESTINATION},
+	[TOP_PORTS] = {.name = "ports", .columns = {"PORT"}, .by = SAMPLED_BY_PORT},
 };
 
 static void series_free(struct top_series *s)
@@ -55,7 +60,7 @@ static void series_free(struct top_series *s)
 
 void top_model_free(struct top_model *m)
 {
-	for (enum top_view view = 0; view < TOP_VIEWS; view++) {
+	for (enum top_view view = 0; view < TOP_COUNTED; view++) {
 		vec_each (&m->tables[view].series, series)
 			series_free(*series);
 		vec_free(&m->tables[view].series);
@@ -201,7 +206,7 @@ static void add_reading(struct top_table *t, const struct top_about *about,
 
 void top_model_add(struct top_model *m, const struct rates_list lists[RATES_PARTS])
 {
-	for (enum top_view view = 0; view < TOP_VIEWS; view++) {
+	for (enum top_view view = 0; view < TOP_COUNTED; view++) {
 		const struct top_about *about = &top_views[view];
 		const struct rates_list *first = &lists[about->sources[0].part];
 		struct top_table *t = &m->tables[view];

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "ctl/control/rates.h"
+#include "ctl/control/sampled_reading.h"
 
 enum top_view {
 	TOP_OVERVIEW, // totals
@@ -16,16 +17,19 @@ enum top_view {
 	TOP_OWNERS,
 	TOP_SERVICES,
 	TOP_INTERFACES,
-	// Views of samples (sources, destinations, ports) follow here, each a line of top_views.
+	TOP_COUNTED, // the views above are of counters, the others of samples
+	TOP_SOURCES = TOP_COUNTED,
+	TOP_DESTINATIONS,
+	TOP_PORTS,
 	TOP_VIEWS
 };
 
 enum top_window { TOP_1S, TOP_10S, TOP_60S, TOP_WINDOWS };
 
-#define TOP_LABELS  3
-#define TOP_SLOTS   60
-#define TOP_SOURCES 2
-#define TOP_FILTER  64 // bytes
+#define TOP_LABELS 3
+#define TOP_SLOTS  60
+#define TOP_PARTS  2
+#define TOP_FILTER 64 // bytes
 
 // The rows of a part become rows of a view; rows with equal labels there are summed up.
 struct top_source {
@@ -36,10 +40,11 @@ struct top_source {
 struct top_about {
 	const char *name;
 	const char *columns[TOP_LABELS]; // NULL: fewer
-	struct top_source sources[TOP_SOURCES];
+	struct top_source sources[TOP_PARTS];
 	size_t n_sources;
-	bool by_id; // rows with equal labels are different counters
-	bool rare;  // read every ten seconds
+	enum sampled_by by; // of a view of samples
+	bool by_id;         // rows with equal labels are different counters
+	bool rare;          // read every ten seconds
 };
 extern const struct top_about top_views[TOP_VIEWS];
 extern const unsigned top_windows_s[TOP_WINDOWS];
@@ -60,7 +65,7 @@ struct top_table {
 };
 
 struct top_model {
-	struct top_table tables[TOP_VIEWS];
+	struct top_table tables[TOP_COUNTED];
 	bool all; // keep series that have counted nothing
 };
 void top_model_free(struct top_model *m);

@@ -96,8 +96,8 @@ static bool scroll(struct top_ui *ui, int key)
 
 static bool change_view(struct top_ui *ui, int key)
 {
-	if (key >= '1' && key < '1' + TOP_VIEWS)
-		choose_view(ui, key - '1');
+	if (key >= '0' && key <= '9') // 0: the tenth
+		choose_view(ui, key == '0' ? 9 : key - '1');
 	else if (key == SCREEN_TAB || key == SCREEN_RIGHT || key == 'v')
 		choose_view(ui, (int)ui->view + 1);
 	else if (key == SCREEN_TAB_BACK || key == SCREEN_LEFT || key == 'V')

@@ -14,8 +14,12 @@
 #include "ctl/base/time.h"
 #include "ctl/cmd/stop.h"
 #include "ctl/cmd/top_draw.h"
+#include "ctl/cmd/top_samples.h"
+#include "ctl/control/sampling.h"
 
-#define MS_NS 1000000ull
+#define MS_NS            1000000ull
+#define SAMPLES_AGAIN_NS 3000000000ull // after a failure
+#define RING_POLLS       10
 
 // The signals are read between two screens, so that none interrupts ncurses.
 static const int signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
@@ -31,11 +35,18 @@ struct top_run {
 	uint64_t first_ns, due_ns; // monotonic
 	char time[16];             // of the last reading
 	struct err trouble;        // of the last reading
+	// Views of samples; these are read only while such a view is shown.
+	struct top_samples *samples;
+	struct sampled_reading sampled;
+	struct err unsampled;
+	uint64_t sample_ns; // monotonic; not before
 };
 
 static void top_run_free(struct top_run *v)
 {
 	top_model_free(&v->model);
+	top_samples_close(v->samples);
+	sampled_reading_free(&v->sampled);
 	v->signals = fd_close(v->signals);
 }
 
@@ -104,6 +115,63 @@ static void take_if_due(struct top_run *v)
 	plan(v);
 }
 
+// ---- samples ------------------------------------------------------------------------------------
+
+static bool wants_samples(const struct top_run *v)
+{
+	return v->ui.view >= TOP_COUNTED && !v->ui.paused;
+}
+
+static void forget_samples(struct top_run *v)
+{
+	top_samples_close(TAKE_PTR(v->samples));
+	v->unsampled = (struct err){0};
+	v->sample_ns = 0;
+}
+
+static void fail_samples(struct top_run *v, const struct err *why, uint64_t now_ns)
+{
+	top_samples_close(TAKE_PTR(v->samples));
+	v->unsampled = *why;
+	v->sample_ns = now_ns + SAMPLES_AGAIN_NS;
+}
+
+static int open_samples(struct top_run *v, struct err *err)
+{
+	struct top_keys keys = {0};
+
+	for (enum top_view view = TOP_COUNTED; view < TOP_VIEWS; view++)
+		keys.by[top_views[view].by] = true;
+	return v->samples ? 0 : top_samples_open(v->options->ctx, &keys, &v->samples, err);
+}
+
+// A failure is tried again after a while.
+static void sample_if_due(struct top_run *v)
+{
+	uint64_t now_ns = time_ns(CLOCK_MONOTONIC), number;
+	struct err why = {0};
+
+	if (!wants_samples(v)) {
+		forget_samples(v);
+		return;
+	}
+	if (now_ns < v->sample_ns)
+		return;
+	if (open_samples(v, &why) || top_samples_take(v->samples, &why)) {
+		fail_samples(v, &why, now_ns);
+		return;
+	}
+	v->unsampled = (struct err){0};
+	number = top_samples_number(v->samples);
+	if (top_samples_fd(v->samples) < 0)
+		v->sample_ns = now_ns + SAMPLING_POLL_NS;
+	// The rows of the ring are computed only once a second, as the agent sends them.
+	if (top_samples_fd(v->samples) < 0 && number % RING_POLLS != 1)
+		return;
+	sampled_reading_free(&v->sampled);
+	top_samples_read(v->samples, &v->sampled);
+}
+
 // ---- draw ---------------------------------------------------------------------------------------
 
 static void draw(struct top_run *v)
@@ -111,12 +179,18 @@ static void draw(struct top_run *v)
 	const struct err *unknown = &v->reading->rules_unknown;
 	char trouble[sizeof(v->trouble.text) + 64] = "";
 	const struct top_about_now about = {
-		.instance = v->options->instance, .time = v->time, .trouble = trouble};
+		.instance = v->options->ctx->instance,
+		.time = v->time,
+		.trouble = trouble,
+		.samples = v->sampled.span_us ? &v->sampled : NULL,
+	};
 	const struct screen_area area = screen_begin(v->screen);
 
 	if (v->trouble.kind)
 		snprintf(trouble, sizeof(trouble), "no data since %s: %s", v->time,
 			 v->trouble.text);
+	else if (v->unsampled.kind)
+		snprintf(trouble, sizeof(trouble), "%s", v->unsampled.text);
 	else if (unknown->kind)
 		snprintf(trouble, sizeof(trouble), "%s", unknown->text);
 	top_draw(&area, &v->model, &v->ui, &about);
@@ -153,11 +227,14 @@ static void read_signals(struct top_run *v)
 
 static int wait_ms(const struct top_run *v)
 {
-	uint64_t now_ns = time_ns(CLOCK_MONOTONIC);
+	uint64_t now_ns = time_ns(CLOCK_MONOTONIC), due_ns = v->due_ns;
 
 	if (v->ui.paused)
 		return -1;
-	return now_ns < v->due_ns ? (int)((v->due_ns - now_ns + MS_NS - 1) / MS_NS) : 0;
+	if (wants_samples(v) && (!v->samples || top_samples_fd(v->samples) < 0) &&
+	    v->sample_ns < due_ns)
+		due_ns = v->sample_ns;
+	return now_ns < due_ns ? (int)((due_ns - now_ns + MS_NS - 1) / MS_NS) : 0;
 }
 
 static bool is_closed(const struct pollfd *terminal)
@@ -167,8 +244,10 @@ static bool is_closed(const struct pollfd *terminal)
 
 static int wait_for_input(struct top_run *v, struct err *err)
 {
-	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-			       {.fd = v->signals, .events = POLLIN}};
+	struct pollfd fds[] = {
+		{.fd = STDIN_FILENO, .events = POLLIN},
+		{.fd = v->signals, .events = POLLIN},
+		{.fd = v->samples ? top_samples_fd(v->samples) : -1, .events = POLLIN}};
 
 	if (poll(fds, ARRAY_SIZE(fds), wait_ms(v)) < 0 && errno != EINTR)
 		return err_system(err, errno, "cannot wait for a key");
@@ -203,6 +282,7 @@ int top_view_run(const struct top_view_options *options, struct rates_reader *re
 		if ((code = wait_for_input(&v, err)))
 			return code;
 		take_if_due(&v);
+		sample_if_due(&v);
 	}
 	return 0;
 }

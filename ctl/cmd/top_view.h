@@ -2,11 +2,12 @@
 // The loop of `weir top` on a terminal: readings, keys and signals.
 #pragma once
 
+#include "ctl/cmd/command.h"
 #include "ctl/cmd/screen.h"
 #include "ctl/control/reading.h"
 
 struct top_view_options {
-	const char *instance;
+	const struct context *ctx;
 	uint64_t every_ms;
 	bool all; // also what has counted nothing
 };

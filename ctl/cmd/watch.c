@@ -253,15 +253,15 @@ static void show_document(void *ctx, const struct json *document)
 		print_event(w, &e, NULL, document);
 }
 
-static void close_agent(struct watch_agent **agent)
+static void close_agent(struct agent_stream **agent)
 {
-	watch_agent_close(*agent);
+	agent_stream_close(*agent);
 }
 
 // *ret_read: an agent was read until it ended.
 static int read_agent(struct watch *w, bool *ret_read, struct err *err)
 {
-	CLEANUP(close_agent) struct watch_agent *agent = NULL;
+	CLEANUP(close_agent) struct agent_stream *agent = NULL;
 	const struct watch_agent_wish wish = {
 		.instance = w->ctx->instance,
 		.since = w->only_new && !w->after_us ? NULL : ALL_KEPT,
@@ -273,7 +273,7 @@ static int read_agent(struct watch *w, bool *ret_read, struct err *err)
 	if (!agent)
 		return code;
 	while (!ends(w) && code != -EPIPE)
-		code = watch_agent_poll(agent, POLL_MS, show_document, w);
+		code = agent_stream_poll(agent, POLL_MS, show_document, w);
 	return 0;
 }
 

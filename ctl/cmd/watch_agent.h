@@ -4,10 +4,7 @@
 
 #include <stdbool.h>
 
-#include "ctl/base/err.h"
-#include "ctl/base/json.h"
-
-struct watch_agent;
+#include "ctl/cmd/agent_stream.h"
 
 struct watch_agent_wish {
 	const char *instance;
@@ -15,13 +12,7 @@ struct watch_agent_wish {
 	bool logged;       // only packets that rules log
 };
 
-typedef void watch_agent_visit(void *ctx, const struct json *document);
-
-// *ret NULL: no agent runs, or one without /v1/events. 0 or -errno with err set.
-int watch_agent_open(const struct watch_agent_wish *wish, struct watch_agent **ret,
+// Its documents are events; "missed" (events that were left out because this process was too slow);
+// "error" (events that the agent cannot read). As agent_stream_open().
+int watch_agent_open(const struct watch_agent_wish *wish, struct agent_stream **ret,
 		     struct err *err);
-void watch_agent_close(struct watch_agent *a); // NULL is allowed
-// Visits the documents that arrive within timeout_ms: events; "missed" (events that were left out
-// because this process was too slow); "error" (events that the agent cannot read). 0; -EPIPE:
-// the agent has ended; -EINTR: a signal.
-int watch_agent_poll(struct watch_agent *a, int timeout_ms, watch_agent_visit *visit, void *ctx);

@@ -101,7 +101,31 @@ static size_t levels_of(enum sampled_by by)
 	return by == SAMPLED_BY_SOURCE || by == SAMPLED_BY_DESTINATION ? LEVELS : 1;
 }
 
-static struct row_key key_of(const struct sampled_fact *f, enum sampled_by by, size_t level)
+enum geo_kind sampled_geo(enum sampled_by by)
+{
+	return by == SAMPLED_BY_COUNTRY ? GEO_COUNTRY : by == SAMPLED_BY_ASN ? GEO_ASN : GEO_NONE;
+}
+
+static bool find_place(const struct sampled_window *w, enum sampled_by by,
+		       const struct sampled_fact *f, struct geo *ret)
+{
+	return w->place && w->place(w->place_ctx, sampled_geo(by), &f->from, ret);
+}
+
+static struct row_key key_place(const struct sampled_window *w, enum sampled_by by,
+				const struct sampled_fact *f)
+{
+	struct geo geo = {0};
+
+	if (!find_place(w, by, f, &geo))
+		return key_number(1, 0);
+	if (by == SAMPLED_BY_ASN)
+		return key_number(0, geo.asn);
+	return key_number(0, (uint32_t)(uint8_t)geo.country[0] << 8 | (uint8_t)geo.country[1]);
+}
+
+static struct row_key key_of(const struct sampled_window *w, const struct sampled_fact *f,
+			     enum sampled_by by, size_t level)
 {
 	const struct addr *a = by == SAMPLED_BY_SOURCE ? &f->from : &f->to;
 
@@ -116,6 +140,9 @@ static struct row_key key_of(const struct sampled_fact *f, enum sampled_by by, s
 		return key_number(0, f->ttl);
 	case SAMPLED_BY_FLAGS:
 		return f->tcp ? key_number(0, f->flags) : (struct row_key){0};
+	case SAMPLED_BY_COUNTRY:
+	case SAMPLED_BY_ASN:
+		return key_place(w, by, f);
 	default:
 		return key_address(a, lengths[level][a->family != 4]);
 	}
@@ -146,8 +173,21 @@ static void port_text(char *text, size_t size, const struct sampled_fact *f)
 		snprintf(text, size, "proto %u", f->proto);
 }
 
-static void row_text(struct sampled_row *row, const struct sampled_fact *f, enum sampled_by by,
-		     size_t level)
+static void place_text(char *text, size_t size, const struct sampled_window *w, enum sampled_by by,
+		       const struct sampled_fact *f)
+{
+	struct geo geo = {0};
+
+	if (!find_place(w, by, f, &geo))
+		snprintf(text, size, "(unknown)");
+	else if (by == SAMPLED_BY_ASN)
+		snprintf(text, size, "%u", geo.asn);
+	else
+		snprintf(text, size, "%s", geo.country);
+}
+
+static void row_text(struct sampled_row *row, const struct sampled_window *w,
+		     const struct sampled_fact *f, enum sampled_by by, size_t level)
 {
 	const struct addr *a = by == SAMPLED_BY_SOURCE ? &f->from : &f->to;
 	addr_text address;
@@ -157,6 +197,8 @@ static void row_text(struct sampled_row *row, const struct sampled_fact *f, enum
 		snprintf(row->text, sizeof(row->text), "%u", f->bytes);
 	} else if (!f->ip) {
 		snprintf(row->text, sizeof(row->text), "(not IP)");
+	} else if (sampled_geo(by)) {
+		place_text(row->text, sizeof(row->text), w, by, f);
 	} else if (by == SAMPLED_BY_PORT) {
 		port_text(row->text, sizeof(row->text), f);
 	} else if (by == SAMPLED_BY_TTL) {
@@ -225,8 +267,18 @@ struct keyed_group {
 	size_t n;
 };
 
+// The rows of a window by one key.
+struct summing {
+	const struct sampled_window *w;
+	enum sampled_by by;
+	struct keyed_fact *items;
+	size_t n;
+	struct sum all;
+	struct sampled_list *ret;
+};
+
 // A prefix that has only one narrower prefix, which is a row by itself.
-static bool is_repeated(const struct keyed_group *g, enum sampled_by by, size_t level)
+static bool is_repeated(const struct summing *s, const struct keyed_group *g, size_t level)
 {
 	struct row_key first, last;
 
@@ -235,23 +287,20 @@ static bool is_repeated(const struct keyed_group *g, enum sampled_by by, size_t 
 	// The last two lengths of IPv6 are the same.
 	if (g->first->key.at[0] == KEY_6 && level + 1 == LEVELS)
 		return true;
-	first = key_of(g->first->fact, by, level - 1);
+	first = key_of(s->w, g->first->fact, s->by, level - 1);
 	for (size_t n = 1; n < g->n; n++) {
-		last = key_of(g->first[n].fact, by, level - 1);
+		last = key_of(s->w, g->first[n].fact, s->by, level - 1);
 		if (memcmp(&first, &last, sizeof(first)) != 0)
 			return false;
 	}
 	return true;
 }
 
-static void add_row(const struct keyed_group *g, const struct sum *all, enum sampled_by by,
-		    size_t level, struct sampled_list *ret)
+static void add_row(struct summing *s, const struct keyed_group *g, size_t level)
 {
 	struct sampled_row row = {.samples = g->n};
 	struct sum sum = {0};
 
-	if (g->n < SAMPLED_LEAST || is_repeated(g, by, level))
-		return;
 	for (size_t n = 0; n < g->n; n++) {
 		const struct sampled_fact *f = g->first[n].fact;
 		struct sum one = {0};
@@ -260,25 +309,28 @@ static void add_row(const struct keyed_group *g, const struct sum *all, enum sam
 		sum_add(&sum, f);
 		row.bytes += one.weight * f->bytes;
 	}
+	if (g->n < SAMPLED_LEAST && !(s->w->exact && sum.variance == 0))
+		return;
+	if (is_repeated(s, g, level))
+		return;
 	row.packets = sum.weight;
-	row.share = sum.weight / all->weight;
-	row.error = error_of(&sum, all, row.share);
-	row_text(&row, g->first->fact, by, level);
-	vec_push(&ret->rows, row);
+	row.share = sum.weight / s->all.weight;
+	row.error = error_of(&sum, &s->all, row.share);
+	row_text(&row, s->w, g->first->fact, s->by, level);
+	vec_push(&s->ret->rows, row);
 }
 
-static void add_level(struct keyed_fact *items, size_t n, const struct sum *all, enum sampled_by by,
-		      size_t level, struct sampled_list *ret)
+static void add_level(struct summing *s, size_t level)
 {
-	for (size_t i = 0; i < n; i++)
-		items[i].key = key_of(items[i].fact, by, level);
-	qsort(items, n, sizeof(*items), compare_items);
-	for (size_t i = 0; i < n;) {
-		struct keyed_group g = {.first = &items[i]};
+	for (size_t i = 0; i < s->n; i++)
+		s->items[i].key = key_of(s->w, s->items[i].fact, s->by, level);
+	qsort(s->items, s->n, sizeof(*s->items), compare_items);
+	for (size_t i = 0; i < s->n;) {
+		struct keyed_group g = {.first = &s->items[i]};
 
-		while (i + g.n < n && !compare_items(&items[i], &items[i + g.n]))
+		while (i + g.n < s->n && !compare_items(&s->items[i], &s->items[i + g.n]))
 			g.n++;
-		add_row(&g, all, by, level, ret);
+		add_row(s, &g, level);
 		i += g.n;
 	}
 }
@@ -287,15 +339,15 @@ void sampled_rows(const struct sampled_window *w, enum sampled_by by, struct sam
 {
 	size_t n = sampled_n(w);
 	CLEANUP_FREE struct keyed_fact *items = mem_zalloc(n + 1, sizeof(*items));
-	struct sum all = {0};
+	struct summing s = {.w = w, .by = by, .items = items, .n = n, .ret = ret};
 
 	*ret = (struct sampled_list){0};
 	for (size_t i = 0; i < n; i++) {
 		items[i].fact = &w->facts.at[w->first + i];
-		sum_add(&all, items[i].fact);
+		sum_add(&s.all, items[i].fact);
 	}
 	for (size_t level = 0; level < levels_of(by); level++)
-		add_level(items, n, &all, by, level, ret);
+		add_level(&s, level);
 	if (ret->rows.n)
 		qsort(ret->rows.at, ret->rows.n, sizeof(*ret->rows.at), compare_rows);
 }

@@ -10,6 +10,7 @@
 
 #include "common/sample.h"
 #include "ctl/base/addr.h"
+#include "ctl/base/geo.h"
 #include "ctl/base/vec.h"
 
 // X(SYMBOL, "word of --by", "array of the document", "COLUMN")
@@ -19,7 +20,9 @@
 	X(PORT, "port", "ports", "PORT")                             \
 	X(LENGTH, "length", "lengths", "LENGTH")                     \
 	X(TTL, "ttl", "ttls", "TTL")                                 \
-	X(FLAGS, "flags", "flags", "FLAGS")
+	X(FLAGS, "flags", "flags", "FLAGS")                          \
+	X(COUNTRY, "country", "countries", "COUNTRY")                \
+	X(ASN, "asn", "asns", "ASN")
 
 enum sampled_by {
 #define X(symbol, word, array, column) SAMPLED_BY_##symbol,
@@ -47,9 +50,15 @@ struct sampled_fact {
 	uint8_t proto, flags, ttl;
 };
 
+// The country or the autonomous system of an address. False: it is not known.
+typedef bool sampled_place(void *ctx, enum geo_kind kind, const struct addr *a, struct geo *ret);
+
 struct sampled_window {
 	VEC(struct sampled_fact) facts; // by time
 	size_t first;                   // those before it are too old
+	bool exact;                     // rows without an error are shown if they have few samples
+	sampled_place *place;           // for the keys country and asn, by source; NULL: unknown
+	void *place_ctx;
 };
 void sampled_free(struct sampled_window *w);
 void sampled_add(struct sampled_window *w, const struct sampled *sample);
@@ -60,13 +69,15 @@ size_t sampled_n(const struct sampled_window *w);
 struct sampled_row {
 	char text[64];
 	uint64_t samples;
-	double packets, bytes; // estimated
+	double packets, bytes; // estimated, or exact if the error is 0
 	double share, error;   // 0 … 1
 };
 struct sampled_list {
 	VEC(struct sampled_row) rows; // most packets first
 };
 
+// The database that the key needs; GEO_NONE: no database.
+enum geo_kind sampled_geo(enum sampled_by by);
 // The rows with at least SAMPLED_LEAST samples. Addresses are summed by /32, /24 and /16, in IPv6
 // by /64 and /48; a prefix with only one narrower prefix is left out.
 void sampled_rows(const struct sampled_window *w, enum sampled_by by, struct sampled_list *ret);

@@ -169,6 +169,37 @@ int geo_find(const struct geo *wanted, size_t n, struct geo_ranges *ret, struct 
 	return code;
 }
 
+struct geo_look {
+	struct geo_tree tree;
+	enum geo_kind kind;
+};
+
+int geo_look_open(enum geo_kind kind, struct geo_look **ret, struct err *err)
+{
+	CLEANUP(geo_paths_free) struct geo_paths paths = {0};
+	struct geo_tree tree = {0};
+	int code = find_files(&paths, err);
+
+	if (code || (code = open_first(&paths, kind, &tree, err)))
+		return code;
+	*ret = mem_new(struct geo_look);
+	**ret = (struct geo_look){.tree = tree, .kind = kind};
+	(*ret)->tree.path = ""; // it belonged to `paths`
+	return 0;
+}
+
+bool geo_look_find(const struct geo_look *look, const struct addr *a, struct geo *ret)
+{
+	return geo_tree_find(&look->tree, look->kind, a, ret);
+}
+
+void geo_look_close(struct geo_look *look)
+{
+	if (look)
+		geo_tree_close(&look->tree);
+	free(look);
+}
+
 void geo_ranges_free(struct geo_ranges *ranges, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

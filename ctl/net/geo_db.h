@@ -25,4 +25,12 @@ void geo_paths_free(struct geo_paths *paths);
 // Fills ret[i] for wanted[i]; each database is read once. 0, or -errno with err set and ret empty:
 // no database has such records, or it is damaged.
 int geo_find(const struct geo *wanted, size_t n, struct geo_ranges *ret, struct err *err);
+
+// The databases for addresses one by one.
+struct geo_look;
+// Opens the database of this kind. 0 or -errno with err set, as geo_find().
+int geo_look_open(enum geo_kind kind, struct geo_look **ret, struct err *err);
+// False: the database does not know the address.
+bool geo_look_find(const struct geo_look *look, const struct addr *a, struct geo *ret);
+void geo_look_close(struct geo_look *look); // NULL is allowed
 void geo_ranges_free(struct geo_ranges *ranges, size_t n);

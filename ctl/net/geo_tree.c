@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "ctl/base/mem.h"
@@ -76,6 +77,37 @@ static int read_record(MMDB_entry_s *entry, enum geo_kind kind, struct geo *ret)
 			return 0;
 	}
 	return 0;
+}
+
+// ---- one address --------------------------------------------------------------------------------
+
+static const struct sockaddr *socket_address(const struct addr *a, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+
+	*ret = (struct sockaddr_storage){.ss_family = a->family == 4 ? AF_INET : AF_INET6};
+	if (a->family == 4)
+		memcpy(&v4->sin_addr, a->bytes, sizeof(v4->sin_addr));
+	else
+		memcpy(&v6->sin6_addr, a->bytes, sizeof(v6->sin6_addr));
+	return (const struct sockaddr *)ret;
+}
+
+bool geo_tree_find(const struct geo_tree *t, enum geo_kind kind, const struct addr *a,
+		   struct geo *ret)
+{
+	struct sockaddr_storage address;
+	struct geo geo = {0};
+	MMDB_lookup_result_s found;
+	int status = MMDB_SUCCESS;
+
+	found = MMDB_lookup_sockaddr(&t->db, socket_address(a, &address), &status);
+	if (status != MMDB_SUCCESS || !found.found_entry || read_record(&found.entry, kind, &geo) ||
+	    !geo.kind)
+		return false;
+	*ret = geo;
+	return true;
 }
 
 // ---- requested countries and numbers ------------------------------------------------------------

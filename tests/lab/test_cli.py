@@ -31,7 +31,7 @@ OPTIONS = {
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established", "unroutable"} | NAMES,
-    "status": {"all", "limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(), "top": {"count", "batch", "every", "top", "all", "by", "for", "wide"}, "page": {"port", "for", "document"},
+    "status": {"all", "limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(), "top": {"count", "batch", "every", "top", "all", "by", "for", "read", "wide"}, "page": {"port", "for", "document"},
     "watch": {"count", "out", "since", "wide"},
     "capture": {"write", "interface", "snap", "rule", "reason", "drops", "service", "count", "for", "rate", "file-size", "files", "force"},
     "bypass": {"for", "off"}, "doctor": {"drivers", "wide"}, "decap": {"from", "forward", "port", "mode", "off"},

@@ -21,7 +21,7 @@ from labnet import on_terminal, until
 from test_terminal import HOSTILE, OLD_FILE, escaped
 from test_top import SOURCE, generator
 
-VIEWS = "overview", "reasons", "rules", "entries", "owners", "services", "interfaces"
+VIEWS = "overview", "reasons", "rules", "entries", "owners", "services", "interfaces", "sources", "destinations", "ports"
 WIDE = "\u9632\u706b\u5899" * 20  # twice as many cells
 BUSY, LONG = "guard", "long-" + "x" * 250
 LARGE = (80, 240)  # of the emulated terminal: larger than any that the command is told
@@ -145,7 +145,7 @@ def test_sizes(busy, view, rows, columns):
     until(lambda: re.search(r"dropped +(9\d|1[01]\d) ", "\n".join(one.inside())), 10, "the rate")
     for number, name in enumerate(VIEWS, 1):
         one.type(str(number))
-        until(lambda: (f"{number}/7 {name}" if columns < 80 else name) in one.inside()[1] and
+        until(lambda: (f"{number}/10 {name}" if columns < 60 else name) in one.inside()[1] and
               (number == 1 or "TOTAL" not in one.inside()[2]), 10, name)
         lines = one.inside()
         assert lines[0].startswith("weir top ") and lines[0].endswith(" packets/s") and "q quit" in lines[-1]

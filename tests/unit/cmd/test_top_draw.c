@@ -63,10 +63,13 @@ static struct top_model make_model(const char *name)
 	return m;
 }
 
+static const struct sampled_reading *samples; // that are drawn
+
 static void draw(struct grid *g, size_t rows, size_t columns, bool utf8, const struct top_model *m,
 		 struct top_ui *ui)
 {
-	const struct top_about_now about = {.instance = "main", .time = "15:04:05", .trouble = ""};
+	const struct top_about_now about = {
+		.instance = "main", .time = "15:04:05", .trouble = "", .samples = samples};
 
 	grid_free(g);
 	*g = (struct grid){.area = {rows, columns, utf8, put, g}};
@@ -83,7 +86,7 @@ static bool shows(const struct grid *g, const char *text)
 
 static void test_any_size(void **state)
 {
-	static const char keys[] = "1234567h?b";
+	static const char keys[] = "1234567890h?b";
 	struct top_model m = make_model(HOSTILE HOSTILE HOSTILE HOSTILE HOSTILE);
 	CLEANUP(grid_free) struct grid g = {0};
 	struct top_ui ui = top_ui_new();
@@ -103,9 +106,15 @@ static void test_80x24(void **state)
 	CLEANUP(grid_free) struct grid g = {0};
 	struct top_ui ui = top_ui_new();
 
-	draw(&g, 24, 80, true, &m, &ui);
+	draw(&g, 24, 120, true, &m, &ui);
 	for (enum top_view view = 0; view < TOP_VIEWS; view++)
 		assert_true(shows(&g, top_views[view].name));
+	for (enum top_view view = 0; view < TOP_VIEWS; view++) {
+		draw(&g, 24, 80, true, &m, &ui);
+		assert_non_null(strstr(text_get(&g.lines[1]), top_views[view].name));
+		top_ui_key(&ui, SCREEN_TAB);
+	}
+	draw(&g, 24, 80, true, &m, &ui);
 	assert_true(shows(&g, "dropped") && shows(&g, "15:04:05 packets/s") && shows(&g, "q quit"));
 	assert_true(shows(&g, "999.9 k") || shows(&g, "1.0 M"));
 	for (size_t n = 0; n < 24; n++) // complete: no line is left
@@ -130,7 +139,7 @@ static void test_40x10(void **state)
 	struct top_ui ui = top_ui_new();
 
 	draw(&g, 10, 40, false, &m, &ui);
-	assert_true(shows(&g, "1/7 overview") && shows(&g, "passed") && shows(&g, "dropped"));
+	assert_true(shows(&g, "1/10 overview") && shows(&g, "passed") && shows(&g, "dropped"));
 	assert_true(shows(&g, "1 s") && shows(&g, "60 s") && shows(&g, "q quit"));
 	top_ui_key(&ui, 'h');
 	draw(&g, 10, 40, false, &m, &ui);
@@ -162,13 +171,57 @@ static void test_empty(void **state)
 	assert_true(shows(&g, "no row contains 'x'") && shows(&g, "filter: x_"));
 }
 
+static void add_sample(struct sampled_list *l, const char *text, double packets)
+{
+	struct sampled_row row = {.samples = 40,
+				  .packets = packets,
+				  .bytes = packets * 100,
+				  .share = packets / 10000,
+				  .error = 0.007};
+
+	snprintf(row.text, sizeof(row.text), "%s", text);
+	vec_push(&l->rows, row);
+}
+
+static void test_samples(void **state)
+{
+	struct sampled_reading reading = {.span_us = 10000000, .samples = 3};
+	struct sampled_list *l = &reading.lists[SAMPLED_BY_SOURCE];
+	struct top_model m = {0};
+	CLEANUP(grid_free) struct grid g = {0};
+	struct top_ui ui = top_ui_new();
+
+	top_ui_key(&ui, '8');
+	draw(&g, 10, 40, true, &m, &ui);
+	assert_true(shows(&g, "no packet was sampled so far"));
+	samples = &reading;
+	draw(&g, 10, 40, true, &m, &ui);
+	assert_true(shows(&g, "3 packets were sampled: too few"));
+	add_sample(l, "198.51.100.0/24", 6000);
+	add_sample(l, "10.0.0.1", 1240);
+	draw(&g, 10, 40, true, &m, &ui);
+	assert_true(shows(&g, "8/10 sources") && shows(&g, "SOURCE") && shows(&g, "*10 s"));
+	assert_string_equal(text_get(&g.lines[3]), "198.51.100.0/24        600   60.0 % ±0.7");
+	assert_string_equal(text_get(&g.lines[4]), "10.0.0.1               124   12.4 % ±0.7");
+	top_ui_key(&ui, 'b');
+	top_ui_key(&ui, 'r');
+	draw(&g, 10, 40, false, &m, &ui);
+	assert_string_equal(text_get(&g.lines[3]), "10.0.0.1            99.2 k  12.4 % +-0.7");
+	top_ui_key(&ui, '/');
+	top_ui_key(&ui, '0');
+	top_ui_key(&ui, '/');
+	draw(&g, 10, 40, false, &m, &ui);
+	assert_true(shows(&g, "198.51.100.0/24") && !shows(&g, "10.0.0.1"));
+	samples = NULL;
+	sampled_reading_free(&reading);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_size),
-		cmocka_unit_test(test_80x24),
-		cmocka_unit_test(test_40x10),
-		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_any_size), cmocka_unit_test(test_80x24),
+		cmocka_unit_test(test_40x10),    cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_samples),
 	};
 
 	if (!setlocale(LC_CTYPE, "C.UTF-8"))

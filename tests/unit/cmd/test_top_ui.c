@@ -23,13 +23,15 @@ static void test_views(void **state)
 	assert_int_equal(ui.view, TOP_RULES);
 	type(&ui, "\tv");
 	assert_int_equal(ui.view, TOP_OWNERS);
-	type(&ui, "7\t");
+	type(&ui, "0\t");
 	assert_int_equal(ui.view, TOP_OVERVIEW);
 	top_ui_key(&ui, SCREEN_TAB_BACK);
-	assert_int_equal(ui.view, TOP_INTERFACES);
+	assert_int_equal(ui.view, TOP_PORTS);
 	top_ui_key(&ui, SCREEN_LEFT);
-	assert_int_equal(ui.view, TOP_SERVICES);
-	type(&ui, "0890");
+	assert_int_equal(ui.view, TOP_DESTINATIONS);
+	type(&ui, "8");
+	assert_int_equal(ui.view, TOP_SOURCES);
+	type(&ui, "6:");
 	assert_int_equal(ui.view, TOP_SERVICES);
 }
 

@@ -174,6 +174,75 @@ static void packets_are_as_they_arrived(void **unused)
 	assert_int_equal(p.fields.from_port + p.fields.to_port, 443);
 }
 
+// A frame of a capture file: the packet is restored, with the VLAN tag of the frame.
+static void frames_are_restored(void **unused)
+{
+	struct sampled s = made(0xc6336401, 443, 60, UINT32_MAX), got = {.length = 100};
+	uint8_t frame[112] = {[12] = 0x81, [15] = 7, [16] = 0x86, [17] = 0xdd}, out[112];
+	size_t length = 112;
+
+	frame[18] = 0x60; // 40 bytes of IPv6 before the packet
+	memcpy(frame + 58, s.packet + 14, 40);
+	assert_int_equal(sampled_restore(frame, 98, 40, out, &length), 58);
+	assert_int_equal(length, 18 + 60);
+	assert_memory_equal(out + 12, "\x81\0\0\7\x08\0\x45", 7);
+	assert_memory_equal(out + 18, s.packet + 14, 40);
+	sampled_fill(&got, frame, 98, 40);
+	assert_int_equal(got.bytes, 60);
+	assert_int_equal(got.captured, 98);
+	length = 112;
+	assert_int_equal(sampled_restore(frame, 98, 0, out, &length), 98);
+	assert_int_equal(length, 112);
+	assert_memory_equal(out, frame, 98);
+	// A frame that is shorter than its headers is left as it is.
+	assert_int_equal(sampled_restore(frame, 60, 40, out, &length), 60);
+	assert_int_equal(sampled_restore(frame, 9, 40, out, &length), 9);
+	sampled_fill(&got, frame, 9, 40);
+	assert_int_equal(got.bytes, 100);
+}
+
+static bool place(void *ctx, enum geo_kind kind, const struct addr *a, struct geo *ret)
+{
+	*ret = (struct geo){.kind = kind, .country = "DE", .asn = 64500};
+	return a->bytes[0] == *(const uint8_t *)ctx;
+}
+
+static void places_of_sources(void **unused)
+{
+	uint8_t first = 198;
+	struct sampled_window w = {.exact = true, .place = place, .place_ctx = &first};
+	struct sampled_list l;
+
+	add(&w, 0xc6336401, 7);
+	add(&w, 0xc6330001, 3);
+	add(&w, 0x0a000001, 1);
+	sampled_rows(&w, SAMPLED_BY_COUNTRY, &l);
+	assert_int_equal(samples_of(&l, "DE"), 10);
+	assert_int_equal(samples_of(&l, "(unknown)"), 1);
+	sampled_list_free(&l);
+	sampled_rows(&w, SAMPLED_BY_ASN, &l);
+	assert_int_equal(samples_of(&l, "64500"), 10);
+	sampled_list_free(&l);
+	sampled_free(&w);
+}
+
+// Few packets are a row of their own if they were all counted.
+static void exact_rows_need_no_number(void **unused)
+{
+	struct sampled s = made(0xc6336402, 443, 60, 1u << 31);
+	struct sampled_window w = {.exact = true};
+	struct sampled_list l;
+
+	add(&w, 0xc6336401, 1);
+	sampled_add(&w, &s);
+	sampled_rows(&w, SAMPLED_BY_SOURCE, &l);
+	assert_int_equal(l.rows.n, 1);
+	assert_string_equal(l.rows.at[0].text, "198.51.100.1");
+	assert_true(l.rows.at[0].packets == 1);
+	sampled_list_free(&l);
+	sampled_free(&w);
+}
+
 // Any bytes: what was not captured is not read.
 static void broken_records_are_survived(void **unused)
 {
@@ -342,6 +411,9 @@ int main(void)
 		cmocka_unit_test(prefixes_have_more_than_their_parts),
 		cmocka_unit_test(each_key_has_its_text),
 		cmocka_unit_test(packets_are_as_they_arrived),
+		cmocka_unit_test(frames_are_restored),
+		cmocka_unit_test(places_of_sources),
+		cmocka_unit_test(exact_rows_need_no_number),
 		cmocka_unit_test(broken_records_are_survived),
 		cmocka_unit_test(old_samples_are_forgotten),
 		cmocka_unit_test(intervals_contain_the_share),
