@@ -147,14 +147,14 @@ MUTATIONS = [
     ("no summary", "ctl/table/matrix.c", "(uint64_t) !!word << w", "(uint64_t) !!word << 0", "tables words-2"),
     # Connections of nat and fullnat.
     ("a free place is told by its key", NAT_TABLE, "bits |= (hit & taken) << (b * size + i);",
-     "bits |= hit << (b * size + i);", "nats 40000 1"),
-    ("the second group never used", NAT_TABLE, "swap = n >= NAT_ENOUGH &&", "swap = n > NAT_GROUP &&", "nats 40000 1"),
+     "bits |= (hit & (taken | 1)) << (b * size + i);", "nats 40000 1"),
+    ("the second group never used", NAT_TABLE, "swap = n >= NAT_ENOUGH &&", "swap = n > NAT_GROUP &&", "nats 60000 1"),
     ("a living connection gives way", NAT_COMMON, "return gives * (nat_age(word, time) + 1)",
      "return (gives | half_open) * (nat_age(word, time) + 1)", "nats 200000 1"),
     ("clashes are not seen", NAT_BEGIN, "if (!end->fullnat && nat_clashes(", "if (end->fullnat && nat_clashes(", "nats 40000 1"),
     ("a repeated FIN closes both sides", NAT_COMMON, "event == NAT_CLOSES && closer != side", "event == NAT_CLOSES", "nats 40000 1"),
     ("a SYN moves the way back", NAT_BEGIN, "a->event != NAT_OPENS && !nat_is_peer(", "!nat_is_peer(", "nats 40000 1"),
-    ("the backend of an answer is not compared", "xdp/nat-ways.bpf.h", "&& nat_is_with(family, ret, from);", ";",
+    ("the backend of an answer is not compared", "xdp/nat-ways.bpf.h", "likely(nat_is_with(family, ret, from))", "true",
      "nats 40000 1"),
     ("UDP without a checksum gets one", "xdp/nat-rewrite.bpf.h", "if (!*check)", "if (*check == 1)", "nats 40000 1"),
 ]
