@@ -15,6 +15,10 @@
 #include "tests/datapath/suite.h"
 
 #define VERIFIED_MAX 57000 // instructions, as the programs of a policy
+#define SYN          0x02
+#define ACK          0x10
+#define OPEN         500
+#define FLOOD        200000
 #define CLAIMANTS    2
 #define CLAIMS       5 // by each in a round: all in the first group, which has NAT_ENOUGH
 #define ROUNDS       20000
@@ -82,6 +86,54 @@ static void test_verified(struct test *t)
 
 	CHECK(t, forward && forward <= VERIFIED_MAX, "forward: %u instructions", forward);
 	CHECK(t, answer && answer <= VERIFIED_MAX, "answers: %u instructions", answer);
+	nat_rig_free(r);
+}
+
+// ---- floods -------------------------------------------------------------------------------------
+
+static struct nat_names_of_frame client_of(uint8_t kind, size_t number)
+{
+	struct nat_names_of_frame n = nat_world_names(4, CLIENT, VIP_FULLNAT);
+
+	n.src[1] = kind;
+	n.src[2] = (uint8_t)(number >> 8);
+	n.src[3] = (uint8_t)number;
+	n.sport = (uint16_t)(1024 + (number >> 16));
+	return n;
+}
+
+// The source port of a packet on its way to the backend, which is its place; 0: not sent.
+static uint16_t place_of(const struct nat_rig *r, uint8_t kind, size_t number, uint8_t flags)
+{
+	struct nat_names_of_frame n = client_of(kind, number);
+	uint8_t out[128];
+
+	return translate(r, false, &n, flags, out) ? nat_world_read(out).sport : 0;
+}
+
+// More SYNs than a block has places, from as many clients: connections that talk keep their places,
+// and a client that answers at once connects.
+static void test_flood(struct test *t)
+{
+	struct nat_rig *r = nat_world_new();
+	static uint16_t places[OPEN];
+	uint64_t counts[NAT_OUTCOME_COUNT];
+	size_t moved = 0, late = 0;
+
+	for (size_t c = 0; c < OPEN; c++) {
+		places[c] = place_of(r, 1, c, SYN);
+		place_of(r, 1, c, ACK);
+	}
+	for (size_t c = 0; c < suite_repeats(FLOOD); c++)
+		place_of(r, 2, c, SYN);
+	for (size_t c = 0; c < OPEN; c++)
+		moved += !places[c] || place_of(r, 1, c, ACK) != places[c];
+	for (size_t c = 0; c < OPEN; c++)
+		late += !place_of(r, 3, c, SYN) || !place_of(r, 3, c, ACK);
+	CHECK(t, !moved, "%zu of %d open connections were cut", moved, OPEN);
+	nat_rig_counts(r, counts);
+	CHECK(t, !counts[NAT_FULL] && !counts[NAT_BUSY], "a SYN found no place");
+	CHECK(t, !late, "%zu of %d clients did not connect", late, OPEN);
 	nat_rig_free(r);
 }
 
@@ -231,6 +283,7 @@ static void test_two_cpus(struct test *t)
 const struct named_test nat_tests[] = {
 	{"nat: both directions in both modes and families", test_both_ways},
 	{"nat: instructions that the verifier follows", test_verified},
+	{"nat: a flood of SYNs", test_flood},
 	{"nat: no place twice from two CPUs", test_two_cpus},
 	{0},
 };
