@@ -25,6 +25,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/trace.h"
 #include "ctl/control/pool.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
@@ -138,6 +139,14 @@ static void count(struct agent_health *h, struct health_target *t, const struct 
 	agent_task_in(&h->save, h->targets.n <= SAVE_AT_ONCE ? TIMES_MS : COUNTS_MS);
 }
 
+static void trace_check(const struct health_target *t, const struct probe_result *r)
+{
+	addr_text backend;
+
+	addr_format(&t->backend->addr, backend);
+	trace(health, t->service->name, backend, t->backend->port, r->good, r->took_us);
+}
+
 static void end_check(struct agent_health *h, struct health_target *t, const struct health_probe *p,
 		      const struct probe_result *r)
 {
@@ -152,6 +161,7 @@ static void end_check(struct agent_health *h, struct health_target *t, const str
 		return;
 	}
 	count(h, t, r);
+	trace_check(t, r);
 	if (!r->good && !health->cut) // a dead link is the reason then
 		set_why(t, p, r->why);
 	if (health_result(health, &t->service->rules, r->good, health_now_ms())) {

@@ -14,6 +14,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/progress.h"
 #include "ctl/base/text.h"
+#include "ctl/base/trace.h"
 #include "ctl/control/frame.h"
 #include "ctl/control/tracking.h"
 #include "ctl/control/unroutable.h"
@@ -126,8 +127,12 @@ static int compile_text(struct candidate *c, const char *path, const char *const
 int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
 {
 	CLEANUP_PROGRESS unsigned operation = progress_begin("compiling the policy");
+	int code;
 
-	return compile_text(c, path, ifaces, n);
+	trace(compile__begin, path);
+	code = compile_text(c, path, ifaces, n);
+	trace(compile__end, path, code);
+	return code;
 }
 
 int candidate_name(struct candidate *c, const char *path, const char *const *ifaces, size_t n)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/trace.h"
 #include "ctl/control/nexthops.h"
 
 #define REWRITE_MS 1000  // from a reading of the clock to the slots that follow from it
@@ -198,12 +199,15 @@ static size_t change_rings(struct lb_maps *l, const struct clock *now, const boo
 	size_t changed = 0;
 
 	for (size_t n = 0; n < b->n_services; n++) {
+		size_t slots;
 		bool none;
 
 		if (!lb_maps_uses(l, n) || (some && !some[n] && !b->services[n].torn))
 			continue;
-		changed += lb_service_change(b, n, now->jiffies, now->hz, &none);
+		slots = lb_service_change(b, n, now->jiffies, now->hz, &none);
 		b->services[n].torn = 0;
+		changed += slots;
+		trace(ring, b->services[n].name, slots);
 	}
 	return changed;
 }

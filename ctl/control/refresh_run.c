@@ -6,6 +6,7 @@
 
 #include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/trace.h"
 #include "ctl/control/answered.h"
 #include "ctl/control/entries/store.h"
 #include "ctl/control/refresh.h"
@@ -184,9 +185,11 @@ int refresh_run(struct candidate *c, const struct apply_options *o, unsigned whe
 	CLEANUP(refresh_guard_free)
 	struct refresh_guard guard = {.session = o->session, .dns = &o->dns};
 
+	trace(refresh__begin, o->instance, r->n);
 	if (where & (REFRESH_ENTRIES | REFRESH_PLACES))
 		run_entries(o, where, &guard, r, &refused->entries);
 	if (where & REFRESH_POLICY && !refused->policy.text[0])
 		run_policy(c, o, &guard, r, &refused->policy);
+	trace(refresh__end, o->instance, refused->entries.code, refused->policy.code);
 	return r->n ? answered_note(o->instance, r, err) : 0;
 }

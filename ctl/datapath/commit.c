@@ -9,6 +9,7 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/trace.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/maps.h"
@@ -206,6 +207,7 @@ int commit_switch(const struct instance *i, const struct generation *g, uint64_t
 	code = write_program(i, PROG_ACTIVE, generation_program(g), err);
 	if (code)
 		set_deadline(i, 0);
+	trace(switch, i->name, trial_ms, code);
 	return code;
 }
 

@@ -9,6 +9,7 @@
 #include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/trace.h"
 #include "ctl/datapath/confined.h"
 #include "ctl/datapath/parts.h"
 
@@ -55,7 +56,9 @@ int program_load(struct policy_bpf *skel, const struct markers *markers, bool *r
 	int code;
 
 	set_log(skel, log, LOG_BYTES);
+	trace(load__begin);
 	code = markers_load(skel, markers, ret_short, err);
+	trace(load__end, code);
 	log[LOG_BYTES - 1] = '\0';
 	if (code) {
 		add_log(log, err);

@@ -21,6 +21,7 @@
 #include "ctl/base/progress.h"
 #include "ctl/base/text.h"
 #include "ctl/base/time.h"
+#include "ctl/base/trace.h"
 #include "ctl/base/vec.h"
 #include "ctl/net/dns_hosts.h"
 #include "ctl/net/dns_message.h"
@@ -208,6 +209,7 @@ static void finish(struct dns_lookup *l)
 	}
 	vec_free(&l->found.addrs);
 	l->answer = NULL;
+	trace(resolve__end, answer->name, answer->n, answer->error);
 }
 
 static bool ask_candidate(struct dns_lookup *l)
@@ -246,6 +248,7 @@ static bool start_next(struct dns_resolver *r, struct dns_lookup *l)
 		return false;
 	answer = &r->answers[r->next++];
 	*l = (struct dns_lookup){.resolver = r, .answer = answer};
+	trace(resolve__begin, answer->name);
 	if (strchr(answer->name, '.'))
 		l->next_domain = r->domains.of.n;
 	ask_candidate(l);

@@ -4,6 +4,7 @@
 import functools
 import json
 import os
+import re
 import shlex
 import stat
 
@@ -82,6 +83,18 @@ def test_install_strips_the_program(tmp_path):
     assert ".symtab" in readelf("-S")  # the program in the build folder keeps its symbols
     assert run([program, "-V"]).stdout.startswith("weir ")
     assert (tmp_path / "usr/share/man/man8/weir.8").exists()
+
+
+def test_places_for_tracers(tmp_path):
+    """The program has those that docs/tracing.md lists, with as many arguments; also after `make install`."""
+    page = (ROOT / "docs" / "tracing.md").read_text()
+    listed = {name: 0 if "(none)" in words else len(re.sub(r"\([^)]*\)", "", words).split(","))
+              for name, words in re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.M)}
+    run(["make", "-s", "-C", ROOT, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr"], timeout=120)
+    for program in WEIR, tmp_path / "usr/sbin/weir":
+        notes = run(["readelf", "-nW", program]).stdout
+        found = re.findall(r"Provider: weir\s+Name: (\w+)\s+Location: .*\n\s+Arguments: ?(.*)", notes)
+        assert {name: len(words.split()) for name, words in found} == listed
 
 
 def test_compile_commands_name_every_file():
