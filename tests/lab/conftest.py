@@ -4,14 +4,19 @@
 import collections
 import contextlib
 import os
+import pathlib
 import resource
 import signal
+import sys
 
 import pytest
 
-from balancerlab import policy, running_balancer, running_node
-from labnet import Pair, Weir, running_lab
-from policylab import Policies
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import leftovers  # noqa: E402
+from balancerlab import policy, running_balancer, running_node  # noqa: E402
+from labnet import Pair, Weir, running_lab  # noqa: E402
+from policylab import Policies  # noqa: E402
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # programs inherit what is ignored, as by nohup
 
@@ -69,6 +74,7 @@ def pytest_runtest_protocol():
 def root():
     if os.geteuid():
         pytest.exit("labs need root", returncode=1)
+    leftovers.mark()
 
 
 @pytest.fixture(scope="session", name="pair")

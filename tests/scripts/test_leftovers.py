@@ -16,24 +16,54 @@ import leftovers  # noqa: E402 # pylint: disable=wrong-import-position
 def pid_of_an_ended_process():
     with subprocess.Popen(["true"]) as child:
         pass
-    return child.pid
+    return str(child.pid)
 
 
-def test_names(ended):
-    assert leftovers.is_left(f"t{ended}-1") and leftovers.is_left(f"t{ended}-b3-near")
-    assert not leftovers.is_left(f"t{os.getpid()}-1")
-    for name in "default", f"{ended}", f"t{ended}", f"edge-t{ended}-1", "t-1":
-        assert not leftovers.is_left(name), name
+@pytest.fixture(name="marks", autouse=True)
+def marks_of_this_test(tmp_path, monkeypatch):
+    for name in "NETNS", "MARKS":
+        monkeypatch.setattr(leftovers, name, str(tmp_path / name))
+    monkeypatch.setattr(leftovers, "FOLDERS", [str(tmp_path / name) for name in ("weir", "run", "none")])
+    return tmp_path / "MARKS"
 
 
-def test_folders(ended, tmp_path, monkeypatch):
-    folders = tmp_path / "weir", tmp_path / "run"
-    for folder in folders:
-        for name in f"t{ended}-1", f"t{os.getpid()}-1", "default":
+def write(marks, pid, namespace=None, started="1"):
+    marks.mkdir(exist_ok=True)
+    (marks / pid).write_text(f"{namespace or os.readlink('/proc/self/ns/pid')} {started}\n", encoding="ascii")
+
+
+def test_processes(marks, ended):
+    assert not leftovers.ended()
+    leftovers.mark()
+    assert not leftovers.ended()  # it runs
+    write(marks, ended)
+    assert leftovers.ended() == {ended}
+    write(marks, ended, "pid:[1]")  # where this process sees nothing
+    assert not leftovers.ended()
+    write(marks, str(os.getppid()))  # another one has its number now
+    assert leftovers.ended() == {str(os.getppid())}
+
+
+def test_folders(marks, ended, tmp_path):
+    leftovers.mark()
+    write(marks, ended)
+    mine, others = f"t{os.getpid()}-1", ("default", "t1-edge", f"edge-t{ended}-1", f"t{ended}")
+    for folder in tmp_path / "weir", tmp_path / "run":
+        for name in mine, *others, f"t{ended}-1", f"t{ended}-b3+new":
             (folder / name / "gen").mkdir(parents=True)
-    monkeypatch.setattr(leftovers, "FOLDERS", [*map(str, folders), str(tmp_path / "none")])
-    monkeypatch.setattr(leftovers, "NETNS", str(tmp_path / "none"))
-    assert leftovers.remove() == 1
-    for folder in folders:
-        assert sorted(path.name for path in folder.iterdir()) == sorted((f"t{os.getpid()}-1", "default"))
-    assert leftovers.remove() == 0
+    assert leftovers.remove() == 2
+    for folder in tmp_path / "weir", tmp_path / "run":
+        assert {path.name for path in folder.iterdir()} == {mine, *others}
+    assert leftovers.remove() == 0 and {path.name for path in marks.iterdir()} == {str(os.getpid())}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+def test_namespaces(marks, ended, monkeypatch):
+    monkeypatch.setattr(leftovers, "NETNS", "/run/netns")
+    write(marks, ended)
+    name = f"t{ended}-near"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    with subprocess.Popen(["ip", "netns", "exec", name, "sleep", "600"]) as inside:
+        assert leftovers.remove() == 1
+        assert inside.wait(timeout=10) == -9
+    assert not pathlib.Path("/run/netns", name).exists()
