@@ -43,11 +43,13 @@ struct client {
 	uint64_t since_ms;          // the beginning of its request or answer
 	size_t received;            // bytes since its last answer
 	bool leaves;
+	bool streams; // its answer goes on, also while there is nothing to send
 };
 
 TAILQ_HEAD(client_list, client);
 
 struct clients {
+	TAILQ_ENTRY(clients) in;
 	struct agent *agent;
 	struct evconnlistener *listener;
 	struct clients_bounds bounds;
@@ -59,6 +61,8 @@ struct clients {
 	uint64_t accepts_ms, crowd_ms;
 	bool crowd; // as reported
 };
+
+static TAILQ_HEAD(, clients) everywhere = TAILQ_HEAD_INITIALIZER(everywhere);
 
 // ---- one client ---------------------------------------------------------------------------------
 
@@ -72,10 +76,11 @@ static bool is_gone(const struct client *c)
 	return !on_event;
 }
 
-// From a complete request to its answer the server does not read.
+// From a complete request to its answer the server does not read. While it streams, it does: it
+// learns that the client has left.
 static bool has_request_to_send(const struct client *c)
 {
-	return bufferevent_get_enabled(c->stream) & EV_READ;
+	return !c->streams && bufferevent_get_enabled(c->stream) & EV_READ;
 }
 
 static size_t unread(const struct client *c)
@@ -359,6 +364,7 @@ struct clients *clients_new(struct agent *a, struct evhttp *http, struct evconnl
 
 	*all = (struct clients){.agent = a, .listener = listener, .bounds = *bounds};
 	TAILQ_INIT(&all->list);
+	TAILQ_INSERT_TAIL(&everywhere, all, in);
 	agent_task_init(&all->look, a, "clients", look, all);
 	agent_task_init(&all->resume, a, "pause of clients", resume, all);
 	agent_task_init(&all->trim, a, "memory of clients", trim, all);
@@ -375,6 +381,7 @@ void clients_free(struct clients *all)
 		return;
 	while ((c = TAILQ_FIRST(&all->list)))
 		forget(c);
+	TAILQ_REMOVE(&everywhere, all, in);
 	agent_task_free(&all->look);
 	agent_task_free(&all->resume);
 	agent_task_free(&all->trim);
@@ -393,6 +400,18 @@ void clients_report(const struct clients *all, struct json *problems)
 void client_leave(struct evhttp_connection *connection)
 {
 	end(evhttp_connection_get_bufferevent(connection), BEV_TRIG_DEFER_CALLBACKS);
+}
+
+void client_streams(struct evhttp_connection *connection, bool streams)
+{
+	const struct bufferevent *stream = evhttp_connection_get_bufferevent(connection);
+	struct clients *all;
+	struct client *c;
+
+	TAILQ_FOREACH(all, &everywhere, in)
+	TAILQ_FOREACH(c, &all->list, in)
+	if (c->stream == stream)
+		c->streams = streams;
 }
 
 bool client_left(struct evhttp_connection *connection)

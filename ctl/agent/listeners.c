@@ -97,6 +97,7 @@ static void start(struct listener *l)
 	evhttp_send_reply_start(l->request, HTTP_OK, NULL);
 	// There may be no event for hours; clients.h bounds what is unread.
 	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(connection_of(l)), NULL, NULL);
+	client_streams(connection_of(l), true);
 	l->sent = client_unread(connection_of(l));
 }
 
@@ -104,8 +105,10 @@ static void end(struct listener *l)
 {
 	struct evhttp_request *request = l->request;
 
-	if (request)
+	if (request) {
 		evhttp_connection_set_closecb(connection_of(l), NULL, NULL);
+		client_streams(connection_of(l), false);
+	}
 	forget(l);
 	if (request)
 		evhttp_send_reply_end(request);

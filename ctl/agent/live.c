@@ -65,6 +65,7 @@ void live_free(struct live_stream *l)
 		struct evhttp_request *request = l->readers->request;
 
 		evhttp_connection_set_closecb(evhttp_request_get_connection(request), NULL, NULL);
+		client_streams(evhttp_request_get_connection(request), false);
 		forget_reader(l->readers);
 		evhttp_send_reply_end(request);
 	}
@@ -128,6 +129,7 @@ void live_answer(struct live_stream *l, struct evhttp_request *request, enum liv
 	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
 			  "application/x-ndjson");
 	evhttp_send_reply_start(request, HTTP_OK, NULL);
+	client_streams(evhttp_request_get_connection(request), true);
 	if (reads_state && l->last[LIVE_STATE])
 		client_text_send(l->last[LIVE_STATE], request);
 	if (l->last[LIVE_RATES])

@@ -223,9 +223,9 @@ def test_streams_that_end(pair, on, agent, api, query, after):
 def agent_has_event(client):
     client.sock.settimeout(0.5)
     try:
-        return client.sock.recv(1, socket.MSG_PEEK)
+        return b'"packet"' in client.sock.recv(4096, socket.MSG_PEEK)
     except TimeoutError:
-        return b""
+        return False
     finally:
         client.sock.settimeout(30)
 
