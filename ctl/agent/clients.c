@@ -43,7 +43,7 @@ struct client {
 	uint64_t since_ms;          // the beginning of its request or answer
 	size_t received;            // bytes since its last answer
 	bool leaves;
-	bool streams; // its answer goes on, also while there is nothing to send
+	bool streams; // its answer continues, also while there is nothing to send
 };
 
 TAILQ_HEAD(client_list, client);
