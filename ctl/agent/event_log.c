@@ -11,6 +11,7 @@
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 
 #define AGAIN_FIRST_MS 1000
 #define AGAIN_MOST_MS  60000
@@ -45,7 +46,8 @@ static void end(struct event_log *l, struct trouble *t)
 {
 	if (!trouble_end(t))
 		return;
-	log_notice("events are recorded in '%s' again", l->agent->events_to);
+	if (!l->failing.why && !l->slow.why)
+		log_notice("events are recorded in '%s' again", l->agent->events_to);
 	agent_changed(l->agent);
 }
 
@@ -55,6 +57,7 @@ static void take_report(struct event_log *l)
 {
 	CLEANUP_JSON struct json *report = json_parse(l->lines.line.at, l->lines.line.len, NULL, 0);
 	const char *why = json_get_string(report, "why");
+	uint64_t before = l->written;
 
 	if (!json_get(report, "written"))
 		return;
@@ -62,7 +65,7 @@ static void take_report(struct event_log *l)
 	l->lost = l->before_lost + json_get_u64(report, "lost");
 	if (why)
 		begin(l, &l->failing, why);
-	else
+	else if (l->written > before)
 		end(l, &l->failing);
 	agent_changed(l->agent);
 }
@@ -84,7 +87,7 @@ static void on_done(void *log, const struct process_result *r)
 	struct event_log *l = log;
 	uint64_t pause_ms;
 
-	listener_use(l->listener, NULL);
+	listener_end(l->listener, l->written - l->before_written + l->lost - l->before_lost);
 	l->writer = NULL;
 	l->before_written = l->written;
 	l->before_lost = l->lost;
@@ -159,14 +162,27 @@ static int start(struct agent *a, struct err *err)
 	return 0;
 }
 
+// Its pipe has the last events; how many it has no room for is logged.
+static void leave_writer(struct event_log *l)
+{
+	size_t left;
+
+	if (l->writer)
+		process_flush(l->writer);
+	if ((left = listener_waiting(l->listener)))
+		log_warning("%zu %s not recorded in '%s'", left,
+			    num_plural(left, "event was", "events were"), l->agent->events_to);
+	listener_use(l->listener, NULL);
+	process_leave(l->writer);
+}
+
 static void stop(struct agent *a)
 {
 	struct event_log *l = TAKE_PTR(a->event_log);
 
 	if (!l)
 		return;
-	listener_use(l->listener, NULL);
-	process_leave(l->writer);
+	leave_writer(l);
 	agent_task_free(&l->look);
 	text_free(&l->lines.line);
 	trouble_end(&l->failing);

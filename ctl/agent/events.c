@@ -32,16 +32,21 @@
 #define LINE_MAX_BYTES   (1u << 16) // a longer document is skipped
 #define KEPT             WEIR_LOGS  // as many as the datapath keeps
 #define FEW_WORDS        3
-#define OVERLAP_MS       10000 // a `weir changes` that begins again repeats so much
+#define OVERLAP_MS       10000                        // a `weir changes` repeats so much
+#define SINCE_MAX_MS     (3650ull * 24 * 3600 * 1000) // that `weir changes` accepts
 
-// The commands that read events, and the key with the moment in their documents.
+// The commands that read events, the key with the moment in their documents, and how far back a
+// command that begins again repeats events, in the unit of the moment. An older change is new: the
+// clock was set back.
 static const struct {
 	const char *name, *moment;
 	const char *words[FEW_WORDS];
+	uint64_t repeats;
 } kinds[EVENT_KINDS] = {
-	[EVENT_LOGGED] = {"logged packets", "\"monotonic_us\":", {"-j", "watch", "logged"}},
-	[EVENT_DROP] = {"drops", "\"monotonic_us\":", {"-j", "watch", "drops"}},
-	[EVENT_CHANGE] = {"changes", "\"at_ms\":", {"-j", "changes", "--follow"}},
+	[EVENT_LOGGED] =
+		{"logged packets", "\"monotonic_us\":", {"-j", "watch", "logged"}, UINT64_MAX},
+	[EVENT_DROP] = {"drops", "\"monotonic_us\":", {"-j", "watch", "drops"}, UINT64_MAX},
+	[EVENT_CHANGE] = {"changes", "\"at_ms\":", {"-j", "changes", "--follow"}, OVERLAP_MS},
 };
 
 struct events_source {
@@ -51,10 +56,11 @@ struct events_source {
 	struct history_lines lines;
 	struct text ready; // lines of a piece of output
 	size_t n;          // events in it
+	bool old;          // they are older than the agent
 	char *why;         // the error that the command has ended with
 	struct trouble trouble;
 	uint64_t again_ms; // monotonic; not before
-	uint64_t last;     // moment of the latest event
+	uint64_t last;     // moment of the latest event; changes: at first of the agent's start
 	uint64_t skipped;  // a command that begins again repeats events up to this moment
 };
 
@@ -73,6 +79,7 @@ struct events_part {
 	struct agent *agent;
 	struct events_source sources[EVENT_KINDS];
 	struct listeners *listeners;
+	uint64_t start_us; // monotonic
 	struct kept_events logged, drops;
 	ino_t instance; // inode of its folder: another one is another instance
 	struct agent_task look;
@@ -113,12 +120,42 @@ static uint64_t moment_of(const struct events_source *s, const char *line)
 	return num_parse_u64(at, len, 1, UINT64_MAX, &moment) ? 0 : moment;
 }
 
+static void publish(struct events_source *s)
+{
+	const struct event_lines lines = {.at = text_get(&s->ready),
+					  .len = s->ready.len,
+					  .n = s->n,
+					  .kind = s->kind,
+					  .old = s->old};
+
+	if (!s->n)
+		return;
+	if (trouble_end(&s->trouble)) {
+		log_notice("%s are read again", kinds[s->kind].name);
+		agent_changed(s->part->agent);
+	}
+	listeners_publish(s->part->listeners, &lines);
+	s->ready.len = 0;
+	s->n = 0;
+}
+
+// No later, and as little earlier as a command may repeat.
+static bool is_near(const struct events_source *s, uint64_t moment, uint64_t later)
+{
+	return moment <= later && later - moment <= kinds[s->kind].repeats;
+}
+
 static void take_event(struct events_source *s, uint64_t moment)
 {
-	if (moment <= s->skipped)
+	bool old = s->kind == EVENT_LOGGED && moment < s->part->start_us;
+
+	if (is_near(s, moment, s->skipped))
 		return;
-	if (moment > s->last)
+	if (!is_near(s, moment, s->last))
 		s->last = moment;
+	if (old != s->old)
+		publish(s);
+	s->old = old;
 	text_add(&s->ready, text_get(&s->lines.line));
 	s->n++;
 	keep(s, &s->lines.line, moment);
@@ -140,22 +177,6 @@ static void take_line(struct events_source *s)
 		free(s->why);
 		s->why = mem_strdup(why);
 	}
-}
-
-static void publish(struct events_source *s)
-{
-	const struct event_lines lines = {
-		.at = text_get(&s->ready), .len = s->ready.len, .n = s->n, .kind = s->kind};
-
-	if (!s->n)
-		return;
-	if (trouble_end(&s->trouble)) {
-		log_notice("%s are read again", kinds[s->kind].name);
-		agent_changed(s->part->agent);
-	}
-	listeners_publish(s->part->listeners, &lines);
-	s->ready.len = 0;
-	s->n = 0;
 }
 
 static void on_part(void *source, const char *output, size_t len)
@@ -209,12 +230,14 @@ static void on_done(void *source, const struct process_result *r)
 	agent_task_in(&s->part->look, pause_ms);
 }
 
-// The changes since the last one, or only new ones.
+// The changes since the last one, or since the agent's start.
 static char *since_last(const struct events_source *s)
 {
 	uint64_t now_ms = time_ms(CLOCK_REALTIME);
-	uint64_t ago_ms = s->last && now_ms > s->last ? now_ms - s->last + OVERLAP_MS : 1;
+	uint64_t ago_ms = OVERLAP_MS + (now_ms > s->last ? now_ms - s->last : 0);
 
+	if (ago_ms > SINCE_MAX_MS) // the clock was set
+		ago_ms = SINCE_MAX_MS;
 	return mem_printf("--since=%" PRIu64 "ms", ago_ms);
 }
 
@@ -445,6 +468,8 @@ static int start(struct agent *a, struct err *err)
 	p->agent = a;
 	a->events = p;
 	p->listeners = listeners_new();
+	p->start_us = time_us(CLOCK_MONOTONIC);
+	p->sources[EVENT_CHANGE].last = time_ms(CLOCK_REALTIME);
 	for (enum event_kind kind = 0; kind < EVENT_KINDS; kind++) {
 		p->sources[kind].part = p;
 		p->sources[kind].kind = kind;

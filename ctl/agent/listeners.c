@@ -33,6 +33,7 @@ struct listener {
 	bool limited;
 	uint64_t left;       // events until the end, if limited
 	uint64_t sent;       // bytes
+	uint64_t given;      // events, to this process
 	uint64_t missed;     // events since the last one that was sent
 	uint64_t missed_all; // events
 	struct sent_events queue[LISTENER_QUEUE];
@@ -41,7 +42,7 @@ struct listener {
 
 struct listeners {
 	struct listener *all;
-	size_t n, n_of[EVENT_KINDS];
+	size_t clients, n_of[EVENT_KINDS];
 };
 
 struct listeners *listeners_new(void)
@@ -61,7 +62,7 @@ static void forget(struct listener *l)
 	while (*at != l)
 		at = &(*at)->next;
 	*at = l->next;
-	l->of->n--;
+	l->of->clients -= l->request != NULL;
 	for (enum event_kind kind = 0; kind < EVENT_KINDS; kind++)
 		l->of->n_of[kind] -= !!(l->kinds & EVENT_BIT(kind));
 	free(l);
@@ -75,7 +76,7 @@ static struct listener *add(struct listeners *l, const struct listener *from)
 	one->of = l;
 	one->next = l->all;
 	l->all = one;
-	l->n++;
+	l->clients += one->request != NULL;
 	for (enum event_kind kind = 0; kind < EVENT_KINDS; kind++)
 		l->n_of[kind] += !!(one->kinds & EVENT_BIT(kind));
 	return one;
@@ -172,6 +173,7 @@ static void send_text(struct listener *l, struct client_text *text, size_t n)
 	l->queue[(l->first + l->batches++) % LISTENER_QUEUE] =
 		(struct sent_events){.end = l->sent, .n = (uint32_t)n};
 	l->events += n;
+	l->given += n;
 }
 
 static void send_words(struct listener *l, const char *words)
@@ -242,7 +244,7 @@ bool listeners_add(struct listeners *l, struct evhttp_request *request, unsigned
 		.request = request, .kinds = kinds, .limited = count, .left = count};
 	struct listener *one;
 
-	if (l->n >= MOST) {
+	if (l->clients >= MOST) {
 		api_refuse(request, HTTP_SERVUNAVAIL, "too many clients read /v1/events");
 		return false;
 	}
@@ -260,16 +262,21 @@ void listeners_begin(struct listeners *l, const struct event_lines *lines)
 	client_text_release(text);
 }
 
+static bool receives(const struct listener *l, const struct event_lines *lines)
+{
+	return (l->kinds & EVENT_BIT(lines->kind)) && (l->request || !lines->old);
+}
+
 void listeners_publish(struct listeners *l, const struct event_lines *lines)
 {
 	struct client_text *text;
 
-	if (!l->n)
+	if (!l->all)
 		return;
 	text = client_text_new(lines->at, lines->len);
 	for (struct listener *one = l->all, *next; one; one = next) {
 		next = one->next;
-		if (one->kinds & EVENT_BIT(lines->kind))
+		if (receives(one, lines))
 			give(one, lines, text, true);
 	}
 	client_text_release(text);
@@ -291,12 +298,22 @@ struct listener *listeners_add_process(struct listeners *l, unsigned kinds)
 
 void listener_use(struct listener *l, struct agent_process *process)
 {
+	l->process = process;
+	l->sent = l->given = 0;
+	l->first = l->batches = l->events = 0;
+}
+
+void listener_end(struct listener *l, uint64_t handled)
+{
+	miss(l, l->given > handled ? l->given - handled : 0);
+	listener_use(l, NULL);
+}
+
+size_t listener_waiting(struct listener *l)
+{
 	if (l->process)
 		clean_queue(l);
-	miss(l, l->events);
-	l->process = process;
-	l->sent = 0;
-	l->first = l->batches = l->events = 0;
+	return l->events;
 }
 
 void listener_tell(struct listener *l, const char *line)

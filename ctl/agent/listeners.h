@@ -28,6 +28,7 @@ struct event_lines {
 	const char *at;
 	size_t len, n;
 	enum event_kind kind;
+	bool old; // they are older than the agent: not for a process
 };
 
 struct listeners *listeners_new(void);
@@ -48,8 +49,12 @@ size_t listeners_of(const struct listeners *l, enum event_kind kind);
 
 // One that reads events from its standard input. Its events are missed while it has no process.
 struct listener *listeners_add_process(struct listeners *l, unsigned kinds);
-// process: NULL: the present one has ended; what its pipe had not taken is missed.
+// NULL: the present one is not used any more.
 void listener_use(struct listener *l, struct agent_process *process);
+// Its process has ended, and has handled so many events; the others that it was given are missed.
+void listener_end(struct listener *l, uint64_t handled);
+// Events that the pipe of its process has not taken.
+size_t listener_waiting(struct listener *l);
 // A line that is no event.
 void listener_tell(struct listener *l, const char *line);
 // Events that were left out so far.

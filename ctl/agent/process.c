@@ -30,6 +30,7 @@
 #define MODEST_NICE 10
 #define SAID_MAX    (64u << 10) // bytes of messages that are kept
 #define OUTPUT_FD   3           // of a copy
+#define PIPE_MOST   (1 << 20)   // bytes; default of /proc/sys/fs/pipe-max-size
 
 struct agent_process {
 	struct process_request request;
@@ -83,12 +84,21 @@ void process_stop(struct agent_process *p)
 	forget(p);
 }
 
+// One call writes at most 128 blocks of the buffer.
+void process_flush(struct agent_process *p)
+{
+	if (p->to < 0 || !evbuffer_get_length(p->input))
+		return;
+	fcntl(p->to, F_SETPIPE_SZ, PIPE_MOST);
+	while (evbuffer_get_length(p->input) && evbuffer_write(p->input, p->to) > 0)
+		continue;
+}
+
 void process_leave(struct agent_process *p)
 {
 	if (!p)
 		return;
-	if (p->to >= 0 && evbuffer_get_length(p->input))
-		evbuffer_write(p->input, p->to);
+	process_flush(p);
 	forget(p);
 }
 

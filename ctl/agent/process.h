@@ -75,8 +75,9 @@ bool process_reads(const struct agent_process *p); // else its input is closed
 size_t process_unsent(const struct agent_process *p);
 // Kills it and forgets it; a killed command leaves the old or the new state. NULL is allowed.
 void process_stop(struct agent_process *p);
-// Ends its input, after what its pipe takes immediately, and forgets it; it ends by itself. NULL is
-// allowed.
+// Its pipe takes what was sent, 1 MiB at most, although it does not read.
+void process_flush(struct agent_process *p);
+// Ends its input, after process_flush(), and forgets it; it ends by itself. NULL is allowed.
 void process_leave(struct agent_process *p);
 
 // The reason of its failure: its error, or the error in its document, "SENTENCE (HINT)". `what`:

@@ -116,6 +116,17 @@ static int open_kind(struct event_sink *s, struct err *err)
 	}
 }
 
+// A crash or a full disk has left a part of a line. The descriptor only writes; a file that cannot
+// be read is taken for a whole one.
+static bool ends_in_part(int fd, off_t size)
+{
+	CLEANUP_FREE char *path = mem_printf("/proc/self/fd/%d", fd);
+	CLEANUP_FD int readable = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char last;
+
+	return size && readable >= 0 && pread(readable, &last, 1, size - 1) == 1 && last != '\n';
+}
+
 static int open_sink(struct event_sink *s, struct err *err)
 {
 	struct stat st;
@@ -126,6 +137,7 @@ static int open_sink(struct event_sink *s, struct err *err)
 	if ((code = open_kind(s, err)))
 		return code;
 	s->regular = !fstat(s->fd, &st) && S_ISREG(st.st_mode);
+	s->cut = s->kind == TO_FILE && s->regular && ends_in_part(s->fd, st.st_size);
 	return 0;
 }
 

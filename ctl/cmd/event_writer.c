@@ -103,16 +103,22 @@ static void turn_second(struct event_writer *w)
 	write_missed(w);
 }
 
-static void take_event(struct event_writer *w, const char *line, size_t len)
+// Returns why it was not written, or NULL.
+static const char *take_any(struct event_writer *w, const char *line, size_t len)
 {
 	turn_second(w);
-	if (w->n >= LINES_A_SECOND) {
-		lose(w, TOO_MANY);
-		return;
-	}
+	if (w->n >= LINES_A_SECOND)
+		return TOO_MANY;
 	w->n++;
-	if (write_missed(w) || write_line(w, line, len)) {
-		lose(w, w->why.text);
+	return write_missed(w) || write_line(w, line, len) ? w->why.text : NULL;
+}
+
+static void take_event(struct event_writer *w, const char *line, size_t len)
+{
+	const char *why = take_any(w, line, len);
+
+	if (why) {
+		lose(w, why);
 		return;
 	}
 	w->written++;
@@ -130,7 +136,7 @@ static void take_other(struct event_writer *w, const struct json *document, cons
 	else if (missed)
 		miss(w, missed, "they arrived faster than they were recorded");
 	else if (json_get(document, "error"))
-		take_event(w, line, len);
+		take_any(w, line, len);
 }
 
 // Events have the key of their moment before any text from outside.

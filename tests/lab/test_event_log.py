@@ -16,10 +16,10 @@ import time
 
 import pytest
 
-from apiclient import Api
+from apiclient import Api, Client
 from labnet import run, until
 from policylab import Policies, udp
-from test_events import LONG_S, POLICY, watches
+from test_events import LONG_S, POLICY, Listener, watches
 from test_top import generator
 
 BLOCKED = "203.0.113.9"
@@ -106,8 +106,12 @@ def children(agent):
     return words
 
 
+def follower(agent):
+    return next((pid for pid, words in children(agent) if b"changes" in words), None)
+
+
 def follows(agent):
-    return any(b"changes" in words for _, words in children(agent))
+    return follower(agent) is not None
 
 
 def writer(agent):
@@ -122,6 +126,14 @@ def lines(path):
 
 def ports(path):
     return [one["from_port"] for one in lines(path) if "packet" in one]
+
+
+def verbs(path):
+    return [one["verb"] for one in lines_so_far(path) if "verb" in one]
+
+
+def ended(pid):
+    return not pathlib.Path("/proc", str(pid), "fd").exists()
 
 
 def part(on):
@@ -197,8 +209,72 @@ def test_the_last_lines_are_written_at_the_end(on, logs, tmp_path):
     assert agent.stop() == 0
     os.kill(process, signal.SIGTERM)  # as a service manager does
     os.kill(process, signal.SIGCONT)
-    until(lambda: not pathlib.Path("/proc", str(process), "fd").exists(), LONG_S, "its end")
+    until(lambda: ended(process), LONG_S, "its end")
     assert ports(path)[-2:] == [2, 3]
+
+
+def test_more_events_than_a_pipe_holds_are_written_at_the_end(on, logs, tmp_path):
+    path = tmp_path / "events"
+    agent = ready(on.run("--events", str(path)))
+    until(lambda: logs(1) or 1 in ports(path), LONG_S, "a line")
+    process = writer(agent)
+    os.kill(process, signal.SIGSTOP)
+    for port in range(1000, 1400):
+        on.pair.send_from_far(udp(7, sport=port))
+        time.sleep(0.005)
+    one = Listener(on, "?logged&since=1h")
+    until(lambda: 1399 in one.ports(), LONG_S, "the last packet")
+    seen = one.ports()
+    assert agent.stop() == 0
+    os.kill(process, signal.SIGCONT)
+    until(lambda: ended(process), LONG_S, "its end")
+    assert ports(path) == seen and path.stat().st_size > 1.5 * 65536
+
+
+def test_packets_before_the_start_are_not_recorded(on, logs, tmp_path):
+    """The datapath keeps them: each agent reads them again, for its clients."""
+    path = tmp_path / "events"
+    agent = ready(on.run("--events", str(path)))
+    until(lambda: logs(1) or 1 in ports(path), LONG_S, "a line")
+    process = writer(agent)
+    assert agent.stop() == 0
+    until(lambda: ended(process), LONG_S, "its end")
+    before = len(ports(path))
+    logs(2, 3)
+    ready(on.run("--events", str(path)))
+    until(lambda: logs(4) or 4 in ports(path), LONG_S, "a line of the second agent")
+    assert set(ports(path)[before:]) == {4} and part(on)["lost"] == 0
+    one = Listener(on, "?logged&since=1h")
+    until(lambda: {1, 2, 3, 4} <= set(one.ports()), LONG_S, "all packets, for a client")
+
+
+def test_the_first_change_of_an_instance(weir, tmp_path):
+    path = tmp_path / "events"
+    agent = weir.run("--events", str(path))
+    until(lambda: writer(agent), LONG_S, "the process")
+    assert not follows(agent)  # there is no record yet
+    weir("attach", "near0", "--max-entries", "1000")
+    until(lambda: "attach" in verbs(path), LONG_S, "the change")
+
+
+def test_a_killed_reader_of_changes_misses_and_repeats_none(on, logs, tmp_path):
+    path = tmp_path / "events"
+    agent = ready(on.run("--events", str(path)))
+    for turn in (1, 2):
+        first = follower(agent)
+        os.kill(first, signal.SIGKILL)
+        on("block", f"203.0.113.{turn}")
+        until(lambda: verbs(path).count("block") == turn, LONG_S, "the change")  # pylint: disable=cell-var-from-loop
+        assert follower(agent) not in (None, first)
+    record = on.state / "changes.entries"
+    change = json.loads(record.read_text(encoding="utf-8").splitlines()[-1])
+    change["at_ms"] -= 3600_000  # as after a clock that was set back
+    with record.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(change, separators=(",", ":")) + "\n")
+    until(lambda: verbs(path).count("block") > 2, LONG_S, "the change of an hour ago")
+    logs(1)
+    until(lambda: 1 in ports(path), LONG_S, "a packet after it")
+    assert verbs(path) == ["block"] * 3  # none of those before the agent
 
 
 def test_a_killed_writer_begins_again_and_tells_what_was_missed(on, logs, tmp_path):
@@ -209,8 +285,52 @@ def test_a_killed_writer_begins_again_and_tells_what_was_missed(on, logs, tmp_pa
     os.kill(first, signal.SIGKILL)
     until(lambda: "the process that writes them has ended" in agent.said(), LONG_S, "an alarm")
     until(lambda: writer(agent) not in (None, first), LONG_S, "another process")
+    time.sleep(2)  # its first report has no event
+    assert part(on)["problems"] and "events are recorded" not in agent.said()
+    second, begin = writer(agent), time.monotonic()
+    os.kill(second, signal.SIGKILL)
+    until(lambda: writer(agent) not in (None, second), LONG_S, "a third one")
+    assert time.monotonic() - begin > 1.5  # the pauses become longer
     until(lambda: logs(2) or 2 in ports(path), LONG_S, "a line")
     until(lambda: "again" in agent.said().splitlines()[-1] and not part(on)["problems"], LONG_S, "the end of the alarm")
+
+
+def test_what_a_killed_writer_has_not_read_is_counted(on, logs, tmp_path):
+    path, sent = tmp_path / "events", []
+
+    def log(port):
+        logs(port)
+        sent.append(port)
+
+    agent = ready(on.run("--events", str(path)))
+    until(lambda: log(1) or 1 in ports(path), LONG_S, "a line")
+    os.kill(writer(agent), signal.SIGSTOP)
+    for port in range(10, 30):
+        log(port)
+    one = Listener(on, "?logged&since=1h")
+    until(lambda: 29 in one.ports(), LONG_S, "the last packet")
+    os.kill(writer(agent), signal.SIGKILL)
+    until(lambda: part(on)["lost"], LONG_S, "the loss")
+    assert part(on)["lost"] >= 20 and part(on)["written"] + part(on)["lost"] == len(sent)
+    until(lambda: log(9) or 9 in ports(path), LONG_S, "a line of another process")
+    assert sum(one.get("missed", 0) for one in lines(path) if "packet" not in one) == part(on)["lost"]
+
+
+@pytest.mark.parametrize("before, after", [("", ""), ('{"whole":1}\n', '{"whole":1}\n'), ('{"ha', '{"ha\n'), ("{", "{\n")])
+def test_a_part_of_a_line_in_the_file(on, tmp_path, before, after):
+    path, line = tmp_path / "events", '{"monotonic_us":1,"packet":"x"}\n'
+    path.write_text(before, encoding="ascii")
+    run(on.argv("-j", "event-writer", path), input=line)
+    assert path.read_text(encoding="ascii") == after + line
+
+
+def test_the_writer_is_no_client(on, tmp_path):
+    on.run("--events", str(tmp_path / "events"))
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(contextlib.closing(Client(Api(on.name).path))) for _ in range(257)]
+        for one in clients:
+            one.request("GET", "/v1/events?logged")
+        assert sorted(one.getresponse().status for one in clients) == [200] * 256 + [503]
 
 
 def test_at_most_a_thousand_lines_a_second(on, tmp_path):
