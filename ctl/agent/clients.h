@@ -44,8 +44,8 @@ void clients_free(struct clients *all);
 void clients_report(const struct clients *all, struct json *problems);
 // Closes a connection soon, not during the call.
 void client_leave(struct evhttp_connection *connection);
-// Its answer continues until the next call, and may have nothing to send for hours: only what it has
-// not read is late then.
+// Its answer continues until the next call, and may have nothing to send for hours: only what it
+// has not read is late then.
 void client_streams(struct evhttp_connection *connection, bool streams);
 // Has it closed its end? False if it only sends no more.
 bool client_left(struct evhttp_connection *connection);
