@@ -62,6 +62,8 @@ static bool read_share(const char *text, size_t len, uint32_t *ret)
 	    (dot && !read_decimals(dot + 1, len - whole - 1, &of)))
 		return false;
 	share = ALL / (of + (double)n);
+	if (share < 1) // one of more than 2^32
+		return false;
 	*ret = share >= CAPTURE_ALL ? CAPTURE_ALL : (uint32_t)share;
 	return true;
 }

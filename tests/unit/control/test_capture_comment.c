@@ -82,6 +82,7 @@ static void test_other_comments(void **state)
 		"drop rule-drop, share 1 of 1.2.3",
 		"drop rule-drop, share 1 of -1",
 		"drop rule-drop, share 1 of 9999999999999999999999",
+		"drop rule-drop, share 1 of 4294967296.5",
 		"pass rule-drop, share 1 of 1",
 		"drop rule-dropped, share 1 of 1",
 	};
