@@ -417,19 +417,20 @@ static int ask_captured(struct asked *a, const struct captured_packet *p, struct
 	struct explain_question q = {.frame = frame, .length = p->length};
 	struct capture_comment comment = {0};
 	char head[32];
+	bool ours; // written by weir capture
 	int code;
 
 	if (p->length > FRAME_MAX)
 		return err_input(err, "packet %llu has %zu bytes, more than %d",
 				 (unsigned long long)p->number, p->length, FRAME_MAX);
-	capture_comment_read(p->note.comment.at, p->note.comment.len, &comment);
+	ours = capture_comment_read(p->note.comment.at, p->note.comment.len, &comment);
 	a->captured = sampled_restore(p->bytes, p->captured, comment.front, frame, &q.length);
 	if (q.length > FRAME_MAX)
 		return err_input(err, "packet %llu had %zu bytes, more than %d",
 				 (unsigned long long)p->number, q.length, FRAME_MAX);
 	if ((code = read_question(a, &q, err)))
 		return code;
-	if (!args_has(a->args, "on"))
+	if (ours && !args_has(a->args, "on"))
 		find_iface(a, &p->note.interface, &q.iface);
 	snprintf(head, sizeof(head), "#%llu ", (unsigned long long)p->number);
 	code = ask(a, &q, head, err);

@@ -162,6 +162,32 @@ def test_captures_in_pcapng(offline, tmp_path):
     assert [(packet["verdict"], packet["by"]) for packet in packets] == VERDICTS
 
 
+def block(kind, body):
+    """A block of pcapng (draft-ietf-opsawg-pcapng)."""
+    length = struct.pack("<I", len(body) + 12)
+    return struct.pack("<I", kind) + length + body + length
+
+
+def option(number, text):
+    return struct.pack("<HH", number, len(text)) + text + bytes(-len(text) % 4) + bytes(4)
+
+
+@pytest.mark.parametrize("comment, verdict", [
+    (b"of somebody", "pass"), (b"pass default, share 1 of 1", "drop"),
+])
+def test_the_interface_of_a_capture(weir, tmp_path, comment, verdict):
+    """Only in a file of weir capture: an interface of another computer may have the same name."""
+    policy, path = tmp_path / "two.weir", tmp_path / "a.pcapng"
+    policy.write_text("interface near0, near1\ndefault pass\ndrop on near1\n")
+    frame = bytes(Ether() / IP(src="192.0.2.1", dst="192.0.2.2") / UDP(dport=53))
+    head = struct.pack("<IIIII", 0, 0, 0, len(frame), len(frame))
+    path.write_bytes(block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) +
+                     block(1, struct.pack("<HHI", 1, 0, 0) + option(2, b"near1")) +
+                     block(6, head + frame + bytes(-len(frame) % 4) + option(1, comment)))
+    found = json.loads(weir("-j", "explain", "--policy", policy, "--pcap", path, check=False).stdout)
+    assert [one["verdict"] for one in found["packets"]] == [verdict]
+
+
 def test_captures_without_their_library(weir, policy, tmp_path):
     """The rest of `explain` does not need it."""
     for name in "libpcap.so.1", "libpcap.so.0.8":
