@@ -29,6 +29,7 @@
 #define POLL_MS     500
 #define AGAIN_MS    250 // an agent that has ended is looked for so often
 #define AGAIN_TIMES 12
+#define BUSY_TIMES  20 // another command that reads drops is waited for so often, after the agent
 #define ALL_KEPT    "4294967295ms" // a time before all events that the agent keeps
 
 struct watch {
@@ -44,7 +45,8 @@ struct watch {
 	uint64_t missed[2]; // drops and logs since the last one of each that was shown
 	uint64_t left;      // events until the end; 0: without end
 	bool limited;
-	bool out; // --out
+	bool after_agent; // one has run, and has ended
+	bool out;         // --out
 };
 
 static void watch_free(struct watch *w)
@@ -217,6 +219,8 @@ static int read_datapath(struct watch *w, struct err *err)
 		err_hint(err, "weir watch logged can run at the same time");
 	if (code)
 		return code;
+	if (w->after_agent)
+		log_notice("the agent has ended; this command reads events itself");
 	while (!ends(w)) {
 		code = events_poll(events, POLL_MS, err);
 		if (code < 0 && code != -EINTR)
@@ -347,18 +351,23 @@ static int open_instance(struct watch *w, struct err *err)
 	return instance_open(w->ctx->instance, &w->instance, err);
 }
 
-// A killed agent leaves a command that reads drops until it finds that out.
+// A killed agent leaves a command that reads drops until it finds that out. One that still reads
+// them later is another user's.
 static int read_after_agent(struct watch *w, struct err *err)
 {
-	bool any = true;
+	unsigned tries = BUSY_TIMES;
 	int code = -EBUSY;
 
-	log_notice("the agent has ended; this command reads events itself");
-	while (code == -EBUSY && !ends(w)) {
+	w->after_agent = true;
+	for (; code == -EBUSY && tries && !ends(w); tries--) {
+		bool any = false;
+
 		err_clear(err);
 		pause_between();
 		if ((code = read_agents(w, &any, err)) || ends(w))
 			return code;
+		if (any)
+			tries = BUSY_TIMES;
 		if ((code = open_instance(w, err)))
 			return code;
 		w->culprits.instance = w->instance;

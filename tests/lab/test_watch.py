@@ -273,6 +273,26 @@ def test_it_continues_without_the_agent_and_repeats_nothing(on, logs, number):
 
 
 @pytest.mark.usefixtures("drops")
+def test_one_of_two_continues_without_the_agent(on):
+    """And the other one ends, with the reason."""
+    agent = on.run()
+    both = [on.start("watch") for _ in range(2)]
+    lines = {process: [] for process in both}
+    for process in both:
+        threading.Thread(target=lambda one=process: lines[one].extend(one.stdout), daemon=True).start()
+    until(lambda: all(any("block-from" in line for line in lines[one]) for one in both), 60, "events")
+    agent.stop()
+    until(lambda: any(one.poll() is not None for one in both), 30, "the end of one")
+    other, reader = sorted(both, key=lambda one: one.poll() is None)
+    assert reader.poll() is None and other.returncode == 3
+    until(lambda: any("weir watch logged" in line for line in lines[other]), 10, "the hint")
+    assert any("reads events itself" in line for line in lines[reader])
+    assert not any("reads events itself" in line for line in lines[other])
+    reader.send_signal(signal.SIGINT)
+    assert reader.wait(10) == 0
+
+
+@pytest.mark.usefixtures("drops")
 def test_an_agent_that_cannot_read_drops_is_told(on):
     """Another process has the ring."""
     first = on.start("watch")
