@@ -285,8 +285,11 @@ static int attach_all(struct context *ctx, struct bringup *b, const struct args 
 	}
 	if (attaching.fresh.n)
 		return 0;
-	ctx->noted = NOTED_CHANGES; // no interface is new: nothing has changed, or is on trial
-	return b->trial ? bringup_end_try(b, err) : 0;
+	// No interface is new: nothing has changed, or is on trial.
+	if (b->trial && (code = bringup_end_try(b, err)))
+		return code;
+	ctx->noted = NOTED_CHANGES;
+	return 0;
 }
 
 // With --confirm the trial starts before the first interface is attached: an interface that a
