@@ -398,7 +398,7 @@ bench:
 	$(give_back)
 
 lint: setup
-	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) $(SKELETONS)
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) $(SKELETONS) $(O)/page_text.h
 	$(Q)O=$(O) scripts/lint
 
 compile_commands.json:

@@ -56,7 +56,7 @@ def test_layout():
         assert [target["refId"] for target in panel["targets"]] == list("ABC")[:len(panel["targets"])] != []
 
 
-@pytest.mark.skipif(not shutil.which("promtool"), reason="no promtool")
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed (scripts/setup test)")
 def test_promtool_accepts_each_expression(tmp_path):
     rules = [{"record": f"panel:{number}", "expr": expression} for number, (_, expression) in enumerate(expressions())]
     path = tmp_path / "rules.yml"
@@ -86,7 +86,7 @@ def prometheus(pair, folder):
             process.terminate()
 
 
-@pytest.mark.skipif(not shutil.which("prometheus"), reason="no prometheus")
+@pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed (scripts/setup test)")
 @pytest.mark.parametrize("full", [False, True], ids=["plain", "services"])
 def test_each_query_has_a_series(pair, weir, tmp_path, full):
     path = tmp_path / "p.weir"
