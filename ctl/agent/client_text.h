@@ -7,7 +7,7 @@
 struct evhttp_request;
 
 struct client_text {
-	unsigned owners; // one of them is who made it
+	unsigned owners; // including who made it
 	size_t len;
 	char at[];
 };

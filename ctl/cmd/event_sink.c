@@ -182,7 +182,7 @@ static int wait_for_room(int fd, uint64_t until_ms)
 	return poll(&room, 1, ms) > 0 ? 0 : -EAGAIN;
 }
 
-// A pipe takes so many bytes at once or none of them.
+// A pipe takes a piece of this size whole, or refuses it.
 static ssize_t write_part(const struct event_sink *s, const char *at, size_t len, uint64_t until_ms)
 {
 	ssize_t n;
