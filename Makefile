@@ -245,7 +245,7 @@ $(O)/clocked/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) -isystem $(O)/clocked $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(HISTORIES) $(LIMITS) $(NATS): $(O)/clocked/xdp/policy.skel.h $(O)/clocked/xdp/nat.skel.h $(SKELETONS)
+$(HISTORIES) $(LIMITS) $(NATS): $(O)/clocked/xdp/policy.skel.h $(SKELETONS)
 
 $(O)/$(BALANCER)/nats: $(NATS) $(NATREF) $(O)/libweir.a
 	@mkdir -p $(@D)

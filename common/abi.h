@@ -7,7 +7,7 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that is in a pinned map changes: a
  * tool of another version then refuses the instance instead of misreading it. */
-#define WEIR_LAYOUT 27
+#define WEIR_LAYOUT 28
 
 /* File names below /sys/fs/bpf/weir/INSTANCE/ that are read in any layout. */
 #define WEIR_META  "meta"
@@ -57,7 +57,9 @@ enum weir_prog {
  * calls. */
 enum policy_stage {
 	STAGE_BALANCE,
-	STAGE_GENERAL, /* from the short program */
+	STAGE_GENERAL, /* from the short program: weir_nat_answer, if it is loaded */
+	STAGE_POLICY,  /* after that: the general program */
+	STAGE_NAT,
 	STAGES,
 };
 

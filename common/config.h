@@ -93,16 +93,16 @@ struct knobs {
 	__u32 sample;
 	__u32 capture;
 	/* The filter of captured packets: */
-	__u64 capture_until;   /* they are wanted until then */
-	__u64 capture_reasons; /* bit: enum weir_reason */
-	__u32 capture_iface;   /* number of the interface; 0: any */
-	__u32 capture_rule;    /* index of its counter; EVENT_NO_RULE: any */
-	__u32 capture_snap;    /* bytes of a frame that are copied */
-	__u32 snap;            /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
+	__u64 capture_until;      /* they are wanted until then */
+	__u64 capture_reasons[2]; /* bit: enum weir_reason */
+	__u32 capture_iface;      /* number of the interface; 0: any */
+	__u32 capture_rule;       /* index of its counter; EVENT_NO_RULE: any */
+	__u32 capture_snap;       /* bytes of a frame that are copied */
+	__u32 snap;               /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
 	/* bit: number of an interface whose devices are in the map `routed`, all with the main
 	 * routing tables; on the others `unroutable` matches nothing */
 	__u64 routed;
 };
-_Static_assert(sizeof(struct knobs) == 184 + 24 * OVERLAY_KINDS + 24 * WEIR_IFACES +
+_Static_assert(sizeof(struct knobs) == 192 + 24 * OVERLAY_KINDS + 24 * WEIR_IFACES +
 					       16 * WEIR_IFACE_BUCKETS + 8 * WEIR_MEMBERS,
 	       "layout");

@@ -35,6 +35,7 @@
 	X(PASS_PATH_MTU, "service-path-mtu", TX, SERVICE, "a router's 'too big' about a tunnel packet, forwarded to the client") \
 	X(PASS_TTL, "service-ttl", TX, SERVICE, "TTL or hop limit exceeded on the path to a backend: answered with ICMP") \
 	X(PASS_ANSWER, "service-answer", PASS, SERVICE, "an answer of a backend to a check via path, taken by the agent") \
+	X(PASS_ANSWER_NAT, "service-answer-nat", SENT, SERVICE, "an answer of a backend of nat or fullnat, sent to its client") \
 	X(DROP_BLOCK_FROM, "block-from", DROP, OVERLAY, "an overlay block entry for the source") \
 	X(DROP_BLOCK_TO, "block-to", DROP, OVERLAY, "an overlay block entry for the destination") \
 	X(DROP_RULE, "rule-drop", DROP, RULE, "a drop rule of the policy") \
@@ -49,7 +50,12 @@
 	X(DROP_EGRESS, "service-egress", DROP, SERVICE, "the device to the backend cannot transmit redirected frames") \
 	X(DROP_TTL, "service-ttl-silent", DROP, SERVICE, "TTL or hop limit exceeded on the path to a backend; no answer was allowed") \
 	X(DROP_TOO_BIG, "service-too-big-silent", DROP, SERVICE, "too big for the path to its backend; no answer was allowed") \
-	X(DROP_SERVICE_FRAGMENT, "service-fragment", DROP, SERVICE, "a later fragment to a service without hash source") \
+	X(DROP_SERVICE_FRAGMENT, "service-fragment", DROP, SERVICE, "a later fragment to a service without hash source; of nat and fullnat: that came before its first one") \
+	X(DROP_NAT_FULL, "nat-full", DROP, SERVICE, "a new connection for which nat or fullnat has no place") \
+	X(DROP_NAT_BUSY, "nat-busy", DROP, SERVICE, "a new connection whose place other packets took four times") \
+	X(DROP_NAT_CLASH, "nat-clash", DROP, SERVICE, "a new connection of a client and port that each backend already serves at another address") \
+	X(DROP_NAT_UNKNOWN, "nat-unknown", DROP, SERVICE, "a packet to nat or fullnat of no known connection, which opens none") \
+	X(DROP_NAT_NO_PEER, "nat-no-peer", DROP, SERVICE, "an answer of a backend without a known way to the client") \
 	X(DROP_FORWARD, "service-forward", DROP, SERVICE, "the packet could not be rewritten for its backend") \
 	X(DROP_INTERNAL, "internal", DROP, INTERNAL, "a lookup that cannot fail has failed: please report it") \
 	X(DROP_PROGRAM, "program-missing", DROP, INTERNAL, "the next program of the policy is missing in the kernel: please report it") \

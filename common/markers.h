@@ -47,12 +47,10 @@
 	X(SLOTS_N) \
 	X(BACKENDS) \
 	X(BACKENDS_N) \
-	/* struct nat_table; its places by family, and how many buckets */ \
+	/* services in nat or fullnat: 1: there are, or were; struct nat_table; struct nat_use */ \
+	X(NATS) \
 	X(NAT) \
-	X(NAT_PLACES4) \
-	X(NAT_PLACES4_N) \
-	X(NAT_PLACES6) \
-	X(NAT_PLACES6_N)
+	X(NAT_USES)
 /* clang-format on */
 
 enum marker_number {

@@ -246,13 +246,26 @@ NAT_INLINE __u32 nat_cell(__u32 half)
 struct nat_end {
 	__u32 vip[4];     /* IPv4 in [0], the rest zero */
 	__u32 port_proto; /* nat_port_proto(); 0: a free number */
-	__u8 family;
-	__u8 fullnat;  /* mode of new connections */
-	__u16 id;      /* its service's counters */
-	__u32 service; /* its number in the policy */
-	__u32 pad;
+	__u32 family;     /* 4 or 6 */
 };
-_Static_assert(sizeof(struct nat_end) == 32, "layout");
+_Static_assert(sizeof(struct nat_end) == 24, "layout");
+
+enum nat_mode {
+	NAT_USE_NONE, /* the policy has no such service: its packets are left alone */
+	NAT_USE_NAT,
+	NAT_USE_FULLNAT,
+	/* the service has another mode: living connections stay as they are, none begins */
+	NAT_USE_FORMER,
+};
+
+/* What a policy does with an end; an array by the end's number belongs to each generation. */
+struct nat_use {
+	__u32 service; /* its number in the policy */
+	__u16 id;      /* its counters */
+	__u8 mode;     /* enum nat_mode, of new connections */
+	__u8 pad;
+};
+_Static_assert(sizeof(struct nat_use) == 8, "layout");
 
 struct nat_block {
 	__u32 source[4]; /* IPv4 in [0]; all zero: a block of nat */
@@ -334,29 +347,7 @@ NAT_INLINE __u64 nat_near_bit(__u32 mix)
 
 /* ---- outcomes -------------------------------------------------------------------------------- */
 
-/* The fates of packets: X(SYMBOL, "name", "what it means"). Those that drop are last. */
-/* clang-format off */
-#define NAT_OUTCOMES(X) \
-	X(SENT, "nat-sent", "translated and sent to a backend") \
-	X(ANSWERED, "nat-answered", "an answer of a backend, translated and sent to the client") \
-	X(NO_PEER, "nat-no-peer", "an answer without a known way to the client") \
-	X(FULL, "nat-full", "a new connection for which there is no place") \
-	X(BUSY, "nat-busy", "a new connection whose place others took four times") \
-	X(CLASH, "nat-clash", "a new connection of a client and port that each backend already serves") \
-	X(UNKNOWN, "nat-unknown", "a packet of no known connection, which opens none") \
-	X(NO_BACKEND, "nat-no-backend", "a service that has never had a backend") \
-	X(NO_NEXT_HOP, "nat-no-next-hop", "no next hop is known for the backend") \
-	X(FAILED, "nat-failed", "the packet could not be rewritten")
-/* clang-format on */
-
-enum nat_outcome {
-#define X(symbol, name, text) NAT_##symbol,
-	NAT_OUTCOMES(X)
-#undef X
-		NAT_OUTCOME_COUNT,
-};
-
 /* In place of a place: the reason that no place was found. Negative as a signed number. */
-#define NAT_NO(outcome) (1ull << 63 | (__u64)(outcome))
-/* In place of an outcome: the packet is left to the general program. */
-#define NAT_LEAVE NAT_OUTCOME_COUNT
+#define NAT_NO(reason) (1ull << 63 | (__u64)(reason))
+/* In place of a reason: the packet is left to the next program. */
+#define NAT_LEAVE 0xff

@@ -73,7 +73,8 @@ static __always_inline int leave_foreign(struct packet *pkt)
 	return pkt->passed;
 }
 
-/* Decides a packet that passed and is for a service, or is ICMP and may follow one: a reason. */
+/* Decides a packet that passed and is for a service, or is ICMP and may follow one: a reason, or
+ * TO_NAT. */
 static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 backend = BACKEND_NONE;
@@ -96,6 +97,8 @@ static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 	}
 	if (!(s = service_at((__u32)pkt->service)))
 		return REASON_DROP_INTERNAL;
+	if (!marker_is(MARK_NATS, 0) && service_mode_does(s->mode) & MODE_NAT)
+		return TO_NAT;
 	reason = to_backend(ctx, pkt, s, &backend);
 	service_count(s, pkt, backend, reason);
 	return reason;

@@ -17,12 +17,12 @@ struct {
 	__uint(max_entries, WEIR_CAPTURED_BYTES);
 } captured SEC(".maps");
 
-_Static_assert(WEIR_REASON_COUNT <= 64, "a bit for each reason");
+_Static_assert(WEIR_REASON_COUNT <= 128, "a bit for each reason");
 
 /* Decided before a byte is copied. */
 static __always_inline bool capture_wants(const struct xdp_md *ctx, __u32 reason, __u32 rule)
 {
-	if (!(knobs.capture_reasons >> (reason & 63) & 1))
+	if (!(knobs.capture_reasons[reason >> 6 & 1] >> (reason & 63) & 1))
 		return false;
 	if (knobs.capture_iface && knobs.capture_iface != iface_number(ctx))
 		return false;

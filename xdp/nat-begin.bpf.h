@@ -4,6 +4,7 @@
 
 #include "xdp/nat-peers.bpf.h"
 #include "xdp/packet.bpf.h"
+#include "xdp/test.bpf.h"
 
 /* Slots in which a backend is looked for that does not clash: the flow's, and the next ones. */
 #define NAT_RING_STEPS 16
@@ -35,6 +36,10 @@ static __always_inline struct nat_ask *nat_ask_get(void)
 	return bpf_map_lookup_elem(&nat_asks, &zero);
 }
 
+/* The place of a connection that a test packet would begin: in a block that has no source. Its
+ * lower half is the backend's number. */
+#define NAT_OF_TEST (1ull << 62 | (__u64)NAT_BLOCKS << NAT_PLACES_LOG2)
+
 static __always_inline __u8 nat_proto(const struct nat_end *end)
 {
 	return end->port_proto >> 16;
@@ -63,24 +68,24 @@ static __always_inline __u64 nat_owner(const int family, const struct nat_ask *a
 	const struct backend *to = id ? backend_at(id) : NULL;
 
 	if (!to)
-		return NAT_NO(NAT_NO_BACKEND);
+		return NAT_NO(REASON_DROP_NO_BACKEND);
 	if (to->family != family || to->here || !to->ifindex)
-		return NAT_NO(NAT_NO_NEXT_HOP);
+		return NAT_NO(REASON_DROP_NO_NEXT_HOP);
 	if (a->length > to->mtu)
 		return NAT_NO(NAT_LEAVE);
-	if (!end->fullnat && nat_clashes(family, a, end, to))
-		return NAT_NO(NAT_CLASH);
+	if (nat_use_of(a->end)->mode != NAT_USE_FULLNAT && nat_clashes(family, a, end, to))
+		return NAT_NO(REASON_DROP_NAT_CLASH);
 	return id;
 }
 
 __noinline __u64 nat_owner4(const struct nat_ask *a, __u64 index)
 {
-	return a ? nat_owner(4, a, index) : NAT_NO(NAT_FAILED);
+	return a ? nat_owner(4, a, index) : NAT_NO(REASON_DROP_FORWARD);
 }
 
 __noinline __u64 nat_owner6(const struct nat_ask *a, __u64 index)
 {
-	return a ? nat_owner(6, a, index) : NAT_NO(NAT_FAILED);
+	return a ? nat_owner(6, a, index) : NAT_NO(REASON_DROP_FORWARD);
 }
 
 /* The backend of a new connection: the owner of its slot, or of the first slot after it whose
@@ -88,8 +93,8 @@ __noinline __u64 nat_owner6(const struct nat_ask *a, __u64 index)
 static __always_inline __u64 nat_backend_for(const int family, const struct nat_ask *a)
 {
 	const struct nat_end *end = nat_end_at(a->end);
-	const struct service *s = service_at(end->service);
-	__u64 id = NAT_NO(NAT_NO_BACKEND);
+	const struct service *s = service_at(nat_use_of(a->end)->service);
+	__u64 id = NAT_NO(REASON_DROP_NO_BACKEND);
 	__u64 slot;
 
 	if (!s || !s->size)
@@ -99,7 +104,7 @@ static __always_inline __u64 nat_backend_for(const int family, const struct nat_
 	for (int i = 0; i < NAT_RING_STEPS; i++) {
 		id = family == 4 ? nat_owner4(a, s->first_slot + slot)
 				 : nat_owner6(a, s->first_slot + slot);
-		if (id != NAT_NO(NAT_CLASH))
+		if (id != NAT_NO(REASON_DROP_NAT_CLASH))
 			break;
 		slot = (slot + 1) * is_less(slot + 1, s->size);
 	}
@@ -108,12 +113,12 @@ static __always_inline __u64 nat_backend_for(const int family, const struct nat_
 
 __noinline __u64 nat_backend_for4(const struct nat_ask *a)
 {
-	return a ? nat_backend_for(4, a) : NAT_NO(NAT_FAILED);
+	return a ? nat_backend_for(4, a) : NAT_NO(REASON_DROP_FORWARD);
 }
 
 __noinline __u64 nat_backend_for6(const struct nat_ask *a)
 {
-	return a ? nat_backend_for(6, a) : NAT_NO(NAT_FAILED);
+	return a ? nat_backend_for(6, a) : NAT_NO(REASON_DROP_FORWARD);
 }
 
 /* The word of a connection that begins with this packet, or NAT_NO. */
@@ -129,14 +134,19 @@ static __always_inline __u64 nat_first_word(const int family, const struct nat_a
 
 static __always_inline __u64 nat_begin(const int family, const struct nat_ask *a)
 {
-	bool fullnat = nat_end_at(a->end)->fullnat;
+	const struct nat_use *use = nat_use_of(a->end);
+	bool fullnat = use->mode == NAT_USE_FULLNAT;
 	__u64 word;
 
+	if (use->mode == NAT_USE_FORMER)
+		return NAT_NO(NAT_LEAVE);
 	if (a->event != NAT_OPENS && a->event != NAT_OF_UDP)
-		return NAT_NO(NAT_UNKNOWN);
+		return NAT_NO(REASON_DROP_NAT_UNKNOWN);
 	word = nat_first_word(family, a);
 	if ((__s64)word < 0)
 		return word;
+	if (is_test())
+		return NAT_OF_TEST | nat_backend(word);
 	return family == 4 ? nat_claim4(a->hash, fullnat, &a->key, word)
 			   : nat_claim6(a->hash, fullnat, &a->key, word);
 }
@@ -145,7 +155,7 @@ static __always_inline __u64 nat_begin(const int family, const struct nat_ask *a
  * connection is served as it began. NAT_NO: the reason that there is no such. */
 static __always_inline __u64 nat_find_or_begin(const int family, const struct nat_ask *a)
 {
-	bool fullnat = nat_end_at(a->end)->fullnat;
+	bool fullnat = nat_use_of(a->end)->mode == NAT_USE_FULLNAT;
 	__u64 place = nat_elsewhere(family, a->hash, fullnat, &a->key, NULL);
 
 	if (place == NAT_NOWHERE)
@@ -155,12 +165,12 @@ static __always_inline __u64 nat_find_or_begin(const int family, const struct na
 
 __noinline __u64 nat_find_or_begin4(const struct nat_ask *a)
 {
-	return a ? nat_find_or_begin(4, a) : NAT_NO(NAT_FAILED);
+	return a ? nat_find_or_begin(4, a) : NAT_NO(REASON_DROP_FORWARD);
 }
 
 __noinline __u64 nat_find_or_begin6(const struct nat_ask *a)
 {
-	return a ? nat_find_or_begin(6, a) : NAT_NO(NAT_FAILED);
+	return a ? nat_find_or_begin(6, a) : NAT_NO(REASON_DROP_FORWARD);
 }
 
 /* ---- a connection that is there -------------------------------------------------------------- */
@@ -176,8 +186,11 @@ static __always_inline __u64 nat_changed(const int family, __u64 place, __u64 ol
 	__u64 *word = nat_word_at(family, place);
 
 	if (!word)
-		return NAT_NO(NAT_FAILED);
-	return __sync_val_compare_and_swap(word, old, new) == old ? new : NAT_NO(NAT_BUSY);
+		return NAT_NO(REASON_DROP_FORWARD);
+	if (is_test())
+		return new;
+	return __sync_val_compare_and_swap(word, old, new) == old ? new
+								  : NAT_NO(REASON_DROP_NAT_BUSY);
 }
 
 /* The word after a packet of the client that changes it, or NAT_NO. */
@@ -205,22 +218,22 @@ static __always_inline __u64 nat_place_of(const int family, const struct nat_ask
 	__u64 place = family == 4 ? nat_find_or_begin4(a) : nat_find_or_begin6(a), word;
 	struct nat_held h = {};
 
-	if ((__s64)place < 0)
+	if ((__s64)place < 0 || (is_test() && place >= NAT_OF_TEST))
 		return place;
 	if (!nat_hold(family, place, &h) || nat_keys_differ(&h.key, &a->key, ~0ull))
-		return NAT_NO(NAT_BUSY);
+		return NAT_NO(REASON_DROP_NAT_BUSY);
 	word = nat_follow(family, a, place, h.word);
 	return (__s64)word < 0 ? word : place;
 }
 
 __noinline __u64 nat_place_of4(const struct nat_ask *a)
 {
-	return a ? nat_place_of(4, a) : NAT_NO(NAT_FAILED);
+	return a ? nat_place_of(4, a) : NAT_NO(REASON_DROP_FORWARD);
 }
 
 __noinline __u64 nat_place_of6(const struct nat_ask *a)
 {
-	return a ? nat_place_of(6, a) : NAT_NO(NAT_FAILED);
+	return a ? nat_place_of(6, a) : NAT_NO(REASON_DROP_FORWARD);
 }
 
 /* A packet of the backend. */
@@ -228,7 +241,7 @@ __noinline int nat_answered(__u64 place, __u32 family, __u64 word, __u32 event)
 {
 	__u64 new = nat_heard(word, event, 1, nat_now(), nat()->lives);
 
-	if (new == word)
+	if (new == word || is_test())
 		return 0;
 	if (family == 4)
 		nat_changed(4, place, word, new);

@@ -9,12 +9,6 @@
 
 #define NAT_QUOTED 8 /* bytes after the quoted IP header: RFC 792 */
 
-/* Destination unreachable, time exceeded, parameter problem; "too big" of IPv6. */
-static __always_inline bool nat_is_error(const int family, __u8 type)
-{
-	return family == 4 ? type == 3 || type == 11 || type == 12 : type >= 1 && type <= 4;
-}
-
 /* The quoted IP header of an error that can be followed, or NULL: also if the sender of the quoted
  * packet is not the receiver of the error. */
 static __always_inline __u8 *nat_quote_of(struct xdp_md *ctx, const int family,
@@ -132,7 +126,7 @@ static __always_inline int nat_error_back(struct xdp_md *ctx, const int family,
 	nat_names_back(family, h.key, nat_end_at(h.key.last >> NAT_END_SHIFT), &outer);
 	nat_turn(family, &outer, &quoted);
 	if (!nat_has_way(nat_peer(h.word)))
-		return NAT_NO_PEER;
+		return REASON_DROP_NAT_NO_PEER;
 	nat_translate_error(ctx, p, quote, family, &quoted, &outer);
 	return nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
 }

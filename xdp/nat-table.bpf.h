@@ -14,33 +14,80 @@
 
 #include "common/nat.h"
 #include "xdp/jiffies.bpf.h"
+#include "xdp/nat-near.bpf.h"
 #include "xdp/order.bpf.h"
 #include "xdp/service-maps.bpf.h"
 
-struct one_value nat_table SEC(".maps");   /* struct nat_table */
-struct one_value nat_places4 SEC(".maps"); /* struct nat_bucket4 */
-struct one_value nat_places6 SEC(".maps"); /* struct nat_bucket6 */
+struct one_value nat_uses SEC(".maps"); /* struct nat_use, by number of an end */
+
+/* The places of a block are a map of their own, so the memory that they take follows the number of
+ * blocks, and two generations have the same blocks. */
+#define NAT_PLACES_MAP(entry)              \
+	__uint(type, BPF_MAP_TYPE_ARRAY);  \
+	__uint(map_flags, BPF_F_MMAPABLE); \
+	__uint(max_entries, 1);            \
+	__uint(key_size, sizeof(__u32));   \
+	__uint(value_size, NAT_PLACES * sizeof(entry))
+
+struct nat_places4 {
+	NAT_PLACES_MAP(struct nat_entry4);
+};
+
+struct nat_places6 {
+	NAT_PLACES_MAP(struct nat_entry6);
+};
+
+/* By number of the block. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, NAT_BLOCKS);
+	__type(key, __u32);
+	__array(values, struct nat_places4);
+} nat4 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, NAT_BLOCKS);
+	__type(key, __u32);
+	__array(values, struct nat_places6);
+} nat6 SEC(".maps");
 
 #define NAT_NOWHERE (~0ull)
 
-static __always_inline struct nat_table *nat(void)
+static __always_inline void *nat_places_of(const int family, __u32 block)
 {
-	return (struct nat_table *)MARKER_PTR(MARK_NAT);
+	void *places = family == 4 ? bpf_map_lookup_elem(&nat4, &block)
+				   : bpf_map_lookup_elem(&nat6, &block);
+	__u32 zero = 0;
+
+	return places ? bpf_map_lookup_elem(places, &zero) : NULL;
 }
 
-static __always_inline struct nat_bucket4 *nat_bucket4_at(__u64 number)
+/* A bucket, with the following ones: `number` is a multiple of `count`, a constant. NULL: there is
+ * no such block. */
+static __always_inline void *nat_buckets_at(const int family, __u64 number, const __u32 count)
 {
-	return MARKER_ELEMENT(struct nat_bucket4, MARK_NAT_PLACES4, MARK_NAT_PLACES4_N, number);
+	const __u32 buckets = NAT_PLACES / nat_bucket_size(family);
+	__u8 *places = nat_places_of(family, number / buckets);
+
+	return places ? places + BOUND(number, buckets - count) * sizeof(struct nat_bucket4) : NULL;
 }
 
-static __always_inline struct nat_bucket6 *nat_bucket6_at(__u64 number)
+static __always_inline void *nat_bucket_at(const int family, __u64 number)
 {
-	return MARKER_ELEMENT(struct nat_bucket6, MARK_NAT_PLACES6, MARK_NAT_PLACES6_N, number);
+	return nat_buckets_at(family, number, 1);
 }
 
 static __always_inline const struct nat_end *nat_end_at(__u64 number)
 {
 	return &nat()->end[BOUND(number, NAT_ENDS - 1)];
+}
+
+static __always_inline const struct nat_use *nat_use_of(__u64 end)
+{
+	const struct nat_use *uses = (const void *)MARKER_PTR(MARK_NAT_USES);
+
+	return &uses[BOUND(end, NAT_ENDS - 1)];
 }
 
 static __always_inline const struct nat_block *nat_block_of(const int family, __u64 place)
@@ -98,11 +145,6 @@ static __always_inline __u64 nat_read_in(const int family, const void *bucket, c
 	return read_word(family == 4 ? &b4->at[i].word : &b6->at[i].word);
 }
 
-static __always_inline void *nat_bucket_at(const int family, __u64 number)
-{
-	return family == 4 ? (void *)nat_bucket4_at(number) : (void *)nat_bucket6_at(number);
-}
-
 /* The word of a place, or NULL. */
 static __always_inline __u64 *nat_word_at(const int family, __u64 place)
 {
@@ -134,13 +176,12 @@ static __always_inline __u64 nat_matches(const int family, __u64 group, const st
 					 __u64 mask)
 {
 	const int size = (int)nat_bucket_size(family);
+	const __u8 *bucket = nat_buckets_at(family, group, NAT_GROUP / size);
 	__u64 bits = 0;
 
-	for (int b = 0; b < NAT_GROUP / size; b++) {
-		void *bucket = nat_bucket_at(family, group + b);
-
-		if (!bucket)
-			return 0;
+	if (!bucket)
+		return 0;
+	for (int b = 0; b < NAT_GROUP / size; b++, bucket += sizeof(struct nat_bucket4)) {
 #pragma unroll
 		for (int i = 0; i < size; i++) {
 			__u64 taken = nat_is_taken(nat_read_in(family, bucket, i));
@@ -158,22 +199,6 @@ struct nat_side {
 	__u32 port_proto; /* nat_port_proto() */
 	__u32 not_end;    /* connections with this end do not count; 0: all count */
 };
-
-static __always_inline struct nat_key nat_key_at(const int family, __u64 place)
-{
-	const __u32 size = nat_bucket_size(family);
-	const void *bucket = nat_bucket_at(family, place / size);
-	const struct nat_entry4 *e4 = bucket;
-	const struct nat_entry6 *e6 = bucket;
-
-	if (!bucket)
-		return (struct nat_key){};
-	if (family == 4)
-		return (struct nat_key){.last = read_word(&e4[BOUND(place, NAT_BUCKET4 - 1)].last)};
-	e6 += BOUND(place, NAT_BUCKET6 - 1);
-	return (struct nat_key){.client = {read_word(&e6->client[0]), read_word(&e6->client[1])},
-				.last = read_word(&e6->last)};
-}
 
 /* A mask for keys: the end does not count. */
 #define NAT_WITHOUT_END (~0ull >> (64 - NAT_END_SHIFT))
@@ -204,19 +229,34 @@ struct nat_held {
 	__u64 word;
 };
 
-/* Another CPU may be giving the place to another connection: first it changes the word, then the
- * key. false: there is no connection at this moment. */
-static __always_inline bool nat_hold(const int family, __u64 place, struct nat_held *ret)
+/* The connection of a place in a bucket. Another CPU may be giving the place to another connection:
+ * first it changes the word, then the key. false: there is no connection at this moment. */
+static __always_inline bool nat_hold_in(const int family, const void *bucket, __u64 place,
+					struct nat_held *ret)
 {
-	const __u64 *word = nat_word_at(family, place);
+	const struct nat_entry4 *e4 = bucket;
+	const struct nat_entry6 *e6 = bucket;
+	const __u64 *word;
 
-	if (!word)
-		return false;
+	e4 += BOUND(place, NAT_BUCKET4 - 1);
+	e6 += BOUND(place, NAT_BUCKET6 - 1);
+	word = family == 4 ? &e4->word : &e6->word;
 	ret->word = read_word(word);
 	read_barrier();
-	ret->key = nat_key_at(family, place);
+	ret->key.last = read_word(family == 4 ? &e4->last : &e6->last);
+	if (family == 6) {
+		ret->key.client[0] = read_word(&e6->client[0]);
+		ret->key.client[1] = read_word(&e6->client[1]);
+	}
 	read_barrier();
 	return nat_is_taken(ret->word) && read_word(word) == ret->word;
+}
+
+static __always_inline bool nat_hold(const int family, __u64 place, struct nat_held *ret)
+{
+	const void *bucket = nat_bucket_at(family, place / nat_bucket_size(family));
+
+	return bucket && nat_hold_in(family, bucket, place, ret);
 }
 
 /* Is this the backend of the connection? */
@@ -313,28 +353,6 @@ static __always_inline __u64 nat_elsewhere(const int family, __u64 hash, bool fu
 {
 	return family == 4 ? nat_search4(hash, fullnat, k, from)
 			   : nat_search6(hash, fullnat, k, from);
-}
-
-/* As nat_hold(), of the place in a bucket that nat_match() has found. */
-static __always_inline bool nat_hold_in(const int family, const void *bucket, __u64 found,
-					struct nat_held *ret)
-{
-	const struct nat_entry4 *e4 = bucket;
-	const struct nat_entry6 *e6 = bucket;
-	const __u64 *word;
-
-	e4 += BOUND(found, NAT_BUCKET4 - 1);
-	e6 += BOUND(found, NAT_BUCKET6 - 1);
-	word = family == 4 ? &e4->word : &e6->word;
-	ret->word = read_word(word);
-	read_barrier();
-	ret->key.last = read_word(family == 4 ? &e4->last : &e6->last);
-	if (family == 6) {
-		ret->key.client[0] = read_word(&e6->client[0]);
-		ret->key.client[1] = read_word(&e6->client[1]);
-	}
-	read_barrier();
-	return nat_is_taken(ret->word) && read_word(word) == ret->word;
 }
 
 /* The place in the bucket that the connection has first, in the newest block, or NAT_NOWHERE. *ret:
@@ -435,14 +453,13 @@ __noinline __s64 nat_take6(__u64 number, const struct nat_key *k, __u64 word, __
 static __always_inline __u32 nat_living(const int family, __u64 group, __u64 time)
 {
 	const int size = (int)nat_bucket_size(family);
+	const __u8 *bucket = nat_buckets_at(family, group, NAT_GROUP / size);
 	const __u64 lives = nat()->lives;
 	__u32 n = 0;
 
-	for (int b = 0; b < NAT_GROUP / size; b++) {
-		void *bucket = nat_bucket_at(family, group + b);
-
-		if (!bucket)
-			return NAT_GROUP;
+	if (!bucket)
+		return NAT_GROUP;
+	for (int b = 0; b < NAT_GROUP / size; b++, bucket += sizeof(struct nat_bucket4)) {
 #pragma unroll
 		for (int i = 0; i < size; i++)
 			n += is_less(nat_worth(nat_read_in(family, bucket, i), time, lives, 0), 1);
@@ -519,7 +536,7 @@ static __always_inline __u64 nat_take_any(const int family, const struct nat_cho
 			return at;
 		disturbed |= at;
 	}
-	return NAT_NO(disturbed & 1 ? NAT_BUSY : NAT_FULL);
+	return NAT_NO(disturbed & 1 ? REASON_DROP_NAT_BUSY : REASON_DROP_NAT_FULL);
 }
 
 __noinline __u64 nat_claim4(__u64 hash, __u32 fullnat, const struct nat_key *k, __u64 word)
@@ -527,7 +544,7 @@ __noinline __u64 nat_claim4(__u64 hash, __u32 fullnat, const struct nat_key *k, 
 	struct nat_choice c = {};
 
 	if (!k || !nat_choose(4, hash, fullnat, word & NAT_TIME, &c))
-		return NAT_NO(NAT_FULL);
+		return NAT_NO(REASON_DROP_NAT_FULL);
 	return nat_take_any(4, &c, k, word);
 }
 
@@ -536,6 +553,6 @@ __noinline __u64 nat_claim6(__u64 hash, __u32 fullnat, const struct nat_key *k, 
 	struct nat_choice c = {};
 
 	if (!k || !nat_choose(6, hash, fullnat, word & NAT_TIME, &c))
-		return NAT_NO(NAT_FULL);
+		return NAT_NO(REASON_DROP_NAT_FULL);
 	return nat_take_any(6, &c, k, word);
 }

@@ -6,16 +6,10 @@
  * program, in the frame that has arrived. */
 #pragma once
 
+#include "xdp/balance.bpf.h"
 #include "xdp/nat-begin.bpf.h"
 #include "xdp/nat-rewrite.bpf.h"
 #include "xdp/station.bpf.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, NAT_OUTCOME_COUNT);
-	__type(key, __u32);
-	__type(value, struct counter);
-} nat_counts SEC(".maps");
 
 /* A common packet and where it has arrived. */
 struct nat_packet {
@@ -23,11 +17,6 @@ struct nat_packet {
 	struct key k; /* without addresses */
 	struct arrival from;
 };
-
-static __always_inline void nat_count(__u32 outcome, __u32 bytes)
-{
-	counter_add(bpf_map_lookup_elem(&nat_counts, &outcome), bytes);
-}
 
 static __always_inline __u32 nat_event_of(const struct key k)
 {
@@ -95,7 +84,7 @@ static __always_inline __u64 nat_end_of(const int family, const __u32 *vip, __u3
 		__u64 number = nat()->end_at[i][BOUND(cell, NAT_END_CELLS - 1)];
 		const struct nat_end *end = nat_end_at(number);
 
-		if (number && end->port_proto == port_proto && end->family == family &&
+		if (number && end->port_proto == port_proto && end->family == (__u32)family &&
 		    same_address(family, end->vip, vip))
 			return number;
 	}
@@ -155,7 +144,7 @@ static __always_inline bool nat_is_steady(__u32 event, __u64 word)
 static __always_inline __u64 nat_find_place(const int family, const struct nat_packet p,
 					    const struct nat_flow f, __u64 *ret_word)
 {
-	bool fullnat = nat_end_at(f.end)->fullnat;
+	bool fullnat = nat_use_of(f.end)->mode == NAT_USE_FULLNAT;
 	struct nat_held h = {};
 	__u64 place = nat_in_own(family, f.hash, fullnat, &f.key, ~0ull, &h);
 	struct nat_peer peer = nat_peer_of(p.from);
@@ -166,13 +155,17 @@ static __always_inline __u64 nat_find_place(const int family, const struct nat_p
 	    likely(nat_is_peer(nat_peer(h.word), &peer)))
 		return place;
 	if (!(ask = nat_ask_get()))
-		return NAT_NO(NAT_FAILED);
+		return NAT_NO(REASON_DROP_FORWARD);
 	nat_ask_of(family, p, f, ask);
 	place = family == 4 ? nat_place_of4(ask) : nat_place_of6(ask);
 	if ((__s64)place < 0)
 		return place;
+	if (is_test() && place >= NAT_OF_TEST) {
+		*ret_word = nat_pack(NAT_OPENING, 0, place, 0);
+		return place;
+	}
 	if (!nat_hold(family, place, &h) || nat_keys_differ(&h.key, &f.key, ~0ull))
-		return NAT_NO(NAT_BUSY);
+		return NAT_NO(REASON_DROP_NAT_BUSY);
 	*ret_word = h.word;
 	return place;
 }
@@ -203,14 +196,15 @@ static __always_inline void nat_names_to(const int family, const __u32 *src, __u
 	ret->ports = sport | (__u32)dport << 16;
 }
 
-/* After the translation. The verdict in *ret_verdict if the outcome is NAT_SENT. */
+/* After the translation. The verdict in *ret_verdict if the outcome is REASON_PASS_SERVICE. */
 static __always_inline int nat_send_to(struct xdp_md *ctx, const int family,
 				       const struct nat_packet p, const struct backend *to,
 				       int *ret_verdict)
 {
 	if (!nat_put_link(ctx, p.at, family, to, *(const volatile __u16 *)&to->vlan))
-		return NAT_FAILED;
-	return nat_leaves(ctx, to->ifindex, ret_verdict) ? NAT_SENT : NAT_NO_NEXT_HOP;
+		return REASON_DROP_FORWARD;
+	return nat_leaves(ctx, to->ifindex, ret_verdict) ? REASON_PASS_SERVICE
+							 : REASON_DROP_NO_NEXT_HOP;
 }
 
 static __always_inline bool nat_is_sendable(const struct xdp_md *ctx, const struct backend *to,
@@ -223,8 +217,49 @@ static __always_inline void nat_count_sent(__u64 end, __u64 word, const struct k
 {
 	const bool opens = is_syn(k);
 
-	count_sent(nat_end_at(end)->id, k.length, opens, false);
+	if (is_test())
+		return;
+	count_sent(nat_use_of(end)->id, k.length, opens, false);
 	count_sent(nat_backend(word), k.length, opens, false);
+}
+
+/* The reason, after a drop was counted under the service. */
+static __always_inline int nat_dropped(__u64 end, int reason)
+{
+	if (reason != NAT_LEAVE && reason >= REASON_DROP_FIRST && !is_test())
+		count_dropped(nat_use_of(end)->id, reason);
+	return reason;
+}
+
+/* What a test packet has found. */
+static __always_inline void nat_test_note(__u64 end, __u64 place, __u64 word)
+{
+	struct policy_test *t = is_test() ? test_get() : NULL;
+
+	if (!t)
+		return;
+	t->service = nat_use_of(end)->service;
+	t->backend = nat_backend(word);
+	t->pinned = place < NAT_OF_TEST;
+}
+
+static __always_inline int nat_send_found(struct xdp_md *ctx, const int family,
+					  const struct nat_packet p, __u64 place, __u64 end,
+					  __u64 word, int *ret_verdict)
+{
+	const struct backend *to = backend_at(nat_backend(word));
+	struct nat_names names;
+	int reason;
+
+	if (!to || !nat_is_sendable(ctx, to, p.k.length))
+		return to ? NAT_LEAVE : REASON_DROP_FORWARD;
+	nat_names_to(family, addresses_of(p.at.ip, family), *(const __u32 *)l4_of(p.at.ip, family),
+		     place, to, &names);
+	nat_translate(p.at.ip, p.k, family, &names);
+	reason = nat_send_to(ctx, family, p, to, ret_verdict);
+	if (likely(reason == REASON_PASS_SERVICE))
+		nat_count_sent(end, word, p.k);
+	return reason;
 }
 
 static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
@@ -233,33 +268,17 @@ static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
 	const __u16 *ports = l4_of(p.at.ip, family);
 	__u32 key = nat_port_proto(ports[1], proto_of(p.at.ip, family));
 	__u64 end = nat_end_of(family, nat_dst_of(p.at.ip, family), key), place, word = 0;
-	const struct backend *to;
-	struct nat_names names;
-	int outcome;
 
-	if (!end || !is_ready(ctx, p.k, family, p.at))
+	if (!end || nat_use_of(end)->mode == NAT_USE_NONE || !is_ready(ctx, p.k, family, p.at))
 		return NAT_LEAVE;
 	place = nat_find_place(family, p, nat_flow_of(family, p, end), &word);
 	if ((__s64)place < 0)
-		return place & 0xff;
-	to = backend_at(nat_backend(word));
-	if (!to || !nat_is_sendable(ctx, to, p.k.length))
-		return to ? NAT_LEAVE : NAT_FAILED;
-	nat_names_to(family, addresses_of(p.at.ip, family), *(const __u32 *)ports, place, to,
-		     &names);
-	nat_translate(p.at.ip, p.k, family, &names);
-	outcome = nat_send_to(ctx, family, p, to, ret_verdict);
-	if (likely(outcome == NAT_SENT))
-		nat_count_sent(end, word, p.k);
-	return outcome;
+		return nat_dropped(end, place & 0xff);
+	nat_test_note(end, place, word);
+	return nat_dropped(end, nat_send_found(ctx, family, p, place, end, word, ret_verdict));
 }
 
 /* ---- to the client --------------------------------------------------------------------------- */
-
-static __always_inline bool nat_is_near(__u32 mix)
-{
-	return nat()->near[BOUND(nat_near_word(mix), NAT_NEAR_WORDS - 1)] & nat_near_bit(mix);
-}
 
 /* The block that has this source, and 1; or 0. */
 static __always_inline __u64 nat_block_at(const int family, const __u32 *source, __u32 mix)
@@ -371,8 +390,45 @@ static __always_inline int nat_send_back(struct xdp_md *ctx, const int family,
 	const struct nat_peer *peer = nat_peer_at(number);
 
 	if (!nat_put_link(ctx, p.at, family, peer->mac, peer->vlan))
-		return NAT_FAILED;
-	return nat_leaves(ctx, nat_device_of(peer), ret_verdict) ? NAT_ANSWERED : NAT_NO_PEER;
+		return REASON_DROP_FORWARD;
+	return nat_leaves(ctx, nat_device_of(peer), ret_verdict) ? REASON_PASS_ANSWER_NAT
+								 : REASON_DROP_NAT_NO_PEER;
+}
+
+static __always_inline void nat_count_back(__u32 id, __u32 bytes)
+{
+	struct service_counter *c = service_counter(id);
+
+	if (c) {
+		c->back_packets++;
+		c->back_bytes += bytes;
+	}
+}
+
+static __always_inline void nat_count_answer(__u64 end, __u64 word, __u32 bytes)
+{
+	if (is_test())
+		return;
+	nat_count_back(nat_use_of(end)->id, bytes);
+	nat_count_back(nat_backend(word), bytes);
+}
+
+static __always_inline int nat_send_answer(struct xdp_md *ctx, const int family,
+					   const struct nat_packet p, const struct nat_held h,
+					   int *ret_verdict)
+{
+	__u64 end = h.key.last >> NAT_END_SHIFT;
+	struct nat_names names;
+	int reason;
+
+	if (unlikely(!nat_has_way(nat_peer(h.word))))
+		return REASON_DROP_NAT_NO_PEER;
+	nat_names_back(family, h.key, nat_end_at(end), &names);
+	nat_translate(p.at.ip, p.k, family, &names);
+	reason = nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
+	if (likely(reason == REASON_PASS_ANSWER_NAT))
+		nat_count_answer(end, h.word, p.k.length);
+	return reason;
 }
 
 /* NAT_LEAVE also for a packet that answers no connection. */
@@ -383,16 +439,13 @@ static __always_inline int nat_answer(struct xdp_md *ctx, const int family,
 	__u64 place =
 		nat_find_of(family, addresses_of(p.at.ip, family), nat_dst_of(p.at.ip, family),
 			    l4_of(p.at.ip, family), proto_of(p.at.ip, family), &h);
-	struct nat_names names;
+	__u64 end = h.key.last >> NAT_END_SHIFT;
 
-	if (likely(place == NAT_NOWHERE) || !is_ready(ctx, p.k, family, p.at) ||
-	    !nat_is_ours(p.from))
+	if (likely(place == NAT_NOWHERE) || nat_use_of(end)->mode == NAT_USE_NONE ||
+	    !is_ready(ctx, p.k, family, p.at) || !nat_is_ours(p.from))
 		return NAT_LEAVE;
-	nat_names_back(family, h.key, nat_end_at(h.key.last >> NAT_END_SHIFT), &names);
+	nat_test_note(end, place, h.word);
 	if (!nat_is_steady(nat_event_of(p.k), h.word))
 		nat_answered(place, family, h.word, nat_event_of(p.k));
-	if (unlikely(!nat_has_way(nat_peer(h.word))))
-		return NAT_NO_PEER;
-	nat_translate(p.at.ip, p.k, family, &names);
-	return nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
+	return nat_dropped(end, nat_send_answer(ctx, family, p, h, ret_verdict));
 }

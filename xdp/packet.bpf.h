@@ -13,6 +13,8 @@
 
 /* A stage returns the reason that decides the packet (enum weir_reason), or this. */
 #define GO_ON (-1)
+/* The packet goes on to `weir_nat`. */
+#define TO_NAT (-2)
 
 #define IP_MAX_BYTES 65535 /* the range of the length field of IPv4 */
 /* The minimum length of Ethernet, with a tag or the checksum: a shorter packet may have been padded

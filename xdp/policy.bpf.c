@@ -3,7 +3,8 @@
 //
 // Two programs know the way of a packet. `weir_short` reads what most packets are; it leaves all
 // others to `weir_policy`, the general program, which reads any frame. `weir_balance` continues
-// with packets of services.
+// with packets of services, `weir_nat` with those of services in nat or fullnat; before a policy
+// with these, `weir_nat_answer` sends the answers of backends to their clients.
 //
 // Every policy is an instance of this object, loaded around its own tables. The features that it
 // does not use are switched off by markers and in `policy`.
@@ -18,6 +19,7 @@
 #include "xdp/finish.bpf.h"
 #include "xdp/iface.bpf.h"
 #include "xdp/marker.bpf.h"
+#include "xdp/nat.bpf.h"
 #include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
 #include "xdp/short.bpf.h"
@@ -59,9 +61,9 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct
 }
 
 /* The program of most packets. Those that it does not take begin again. */
-static __always_inline int begin(struct xdp_md *ctx, bool balances)
+static __always_inline int begin(struct xdp_md *ctx, bool balances, bool nats)
 {
-	int verdict = short_way(ctx, balances);
+	int verdict = short_way(ctx, balances, nats);
 
 	if (verdict != GO_ON)
 		return verdict;
@@ -72,14 +74,21 @@ static __always_inline int begin(struct xdp_md *ctx, bool balances)
 SEC("xdp/policy")
 int weir_short(struct xdp_md *ctx)
 {
-	return begin(ctx, false);
+	return begin(ctx, false, false);
 }
 
 /* For a policy with services: the other program does not lose the registers that these need. */
 SEC("xdp/policy")
 int weir_short_balance(struct xdp_md *ctx)
 {
-	return begin(ctx, true);
+	return begin(ctx, true, false);
+}
+
+/* With services in nat or fullnat. */
+SEC("xdp/policy")
+int weir_short_nat(struct xdp_md *ctx)
+{
+	return begin(ctx, true, true);
 }
 
 /* For tests that must know which packets take this program. */
@@ -125,9 +134,43 @@ int weir_balance(struct xdp_md *ctx)
 	if (!pkt)
 		return XDP_DROP;
 	reason = balance(ctx, pkt);
+	if (reason == TO_NAT) {
+		bpf_tail_call_static(ctx, &stages, STAGE_NAT);
+		reason = REASON_DROP_PROGRAM;
+	}
 	if (unlikely(pkt->only_service) && reason == pkt->passed)
 		reason = REASON_DROP_DEFAULT;
 	return finish(ctx, pkt, reason);
+}
+
+/* Precedes the general program. */
+SEC("xdp/policy")
+int weir_nat_answer(struct xdp_md *ctx)
+{
+	int verdict = nat_before(ctx);
+
+	if (verdict != GO_ON)
+		return verdict;
+	bpf_tail_call_static(ctx, &stages, STAGE_POLICY);
+	return finish_lost(ctx);
+}
+
+/* Continues with a packet that has passed, from the short program or from `weir_balance`. */
+SEC("xdp/policy")
+int weir_nat(struct xdp_md *ctx)
+{
+	struct packet *pkt = packet_kept();
+	int verdict;
+
+	if (!pkt)
+		return XDP_DROP;
+	verdict = nat_after(ctx, pkt);
+	if (verdict != GO_ON)
+		return verdict;
+	if (pkt->family)
+		return finish(ctx, pkt, REASON_DROP_FORWARD);
+	bpf_tail_call_static(ctx, &stages, STAGE_GENERAL);
+	return finish_lost(ctx);
 }
 
 char _license[] SEC("license") = "GPL";

@@ -14,6 +14,7 @@ struct arrival {
 	__u32 class;   /* its number in the policy, and 1; 0: not named */
 	__u32 vlan;    /* number; 0: no tag */
 	bool balances; /* a constant: the policy has services */
+	bool nats;     /* a constant: some are or were in nat or fullnat */
 	const __u8 *frame;
 };
 

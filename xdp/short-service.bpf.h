@@ -9,6 +9,7 @@
 
 #include "xdp/balance.bpf.h"
 #include "xdp/short-frame.bpf.h"
+#include "xdp/short-read.bpf.h"
 
 /* The state of a packet and its service before anything is written. */
 struct trip {
@@ -276,10 +277,24 @@ static __always_inline struct fate send_common(struct xdp_md *ctx, const struct 
 	return f;
 }
 
-/* Decides a packet that passed for f.reason. number: of the interface. */
+/* To weir_nat, which counts the packet and the rule that passed it. */
+static __always_inline struct fate hand_to_nat(struct xdp_md *ctx, const struct fate f)
+{
+	struct packet *pkt = packet_kept();
+
+	if (!pkt)
+		return ASK;
+	pkt->family = 0;
+	pkt->decided_by = f.counter + 1;
+	pkt->passed = f.reason;
+	bpf_tail_call_static(ctx, &stages, STAGE_NAT);
+	return (struct fate){.reason = REASON_DROP_PROGRAM, .counter = EVENT_NO_RULE};
+}
+
+/* Decides a packet that passed for f.reason. */
 static __always_inline struct fate balance_common(struct xdp_md *ctx, const struct key k,
 						  const int family, const struct vip_place at,
-						  __u32 number, struct fate f)
+						  const struct arrival p, struct fate f)
 {
 	__u32 service;
 	struct trip t;
@@ -289,9 +304,13 @@ static __always_inline struct fate balance_common(struct xdp_md *ctx, const stru
 	if (!(service = vip_of(at.ip, family)))
 		return TABLE_IS(NULL, VIP_CONSTANT(VIPS_ALL), 1) ? f : ASK;
 	t.service = service - 1;
-	if (!(t.s = service_at(t.service)) || !is_ours(at.frame, number) ||
-	    is_martian_common(k, family) || !is_ready(ctx, k, family, at) ||
-	    !choose_common(k, family, at.ip, &t) || !find_backend(ctx, &t))
+	if (!(t.s = service_at(t.service)) || !is_ours(at.frame, p.number) ||
+	    is_martian_common(k, family))
+		return ASK;
+	if (p.nats && service_mode_does(t.s->mode) & MODE_NAT)
+		return hand_to_nat(ctx, f);
+	if (!is_ready(ctx, k, family, at) || !choose_common(k, family, at.ip, &t) ||
+	    !find_backend(ctx, &t))
 		return ASK;
 	return send_common(ctx, k, family, at, &t, f);
 }

@@ -17,12 +17,14 @@
  * - whose first matching rule logs, adds to a set, rejects, redirects or has conditions
  *   (MATRIX_ASK), unless its only condition is a limit (matrix_limit);
  * - that may be essential, under `default drop`;
- * - for services, if they need more than their slot and pin (short-service.bpf.h). */
+ * - for services, if they need more than their slot and pin (short-service.bpf.h);
+ * - that may be answers to connections of nat or fullnat. */
 #pragma once
 
 #include "xdp/answer.bpf.h"
 #include "xdp/finish.bpf.h"
 #include "xdp/iface.bpf.h"
+#include "xdp/nat-near.bpf.h"
 #include "xdp/overlay.bpf.h"
 #include "xdp/short-limit.bpf.h"
 #include "xdp/short-match.bpf.h"
@@ -185,7 +187,7 @@ static __always_inline struct fate continue_common(struct xdp_md *ctx, const str
 			   : (__u32)(*(const volatile __u8 *)v.ip >> 4) - 6;
 	f.reason += zero;
 	f.counter += zero;
-	return balance_common(ctx, key_of(v, family), family, at, p.number, f);
+	return balance_common(ctx, key_of(v, family), family, at, p, f);
 }
 
 static __always_inline struct fate way_of(struct xdp_md *ctx, const __u8 *ip, const int family,
@@ -200,10 +202,15 @@ static __always_inline struct fate way_of(struct xdp_md *ctx, const __u8 *ip, co
 	return continue_common(ctx, v, family, p, f);
 }
 
-/* May be an answer to a check via path. */
-static __always_inline bool is_for_check(const __u8 *ip, const int family, const struct arrival p)
+/* May be an answer to a check via path, or of a backend to its client. */
+static __always_inline bool is_expected(const __u8 *ip, const int family, int base,
+					const struct arrival p)
 {
-	return p.balances && may_be_answer(*(const volatile __be16 *)(ip + header_of(family) + 2));
+	if (!p.balances)
+		return false;
+	if (p.nats && nat_may_answer(ip, family, base))
+		return true;
+	return may_be_answer(*(const volatile __be16 *)(ip + header_of(family) + 2));
 }
 
 static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
@@ -211,7 +218,8 @@ static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, cons
 {
 	int base = read_ip4(ip, end, p.balances);
 
-	return base == NOT_COMMON || is_for_check(ip, 4, p) ? ASK : way_of(ctx, ip, 4, base, p);
+	return base == NOT_COMMON || is_expected(ip, 4, base, p) ? ASK
+								 : way_of(ctx, ip, 4, base, p);
 }
 
 static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
@@ -219,7 +227,8 @@ static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, cons
 {
 	int base = read_ip6(ip, end, p.balances);
 
-	return base == NOT_COMMON || is_for_check(ip, 6, p) ? ASK : way_of(ctx, ip, 6, base, p);
+	return base == NOT_COMMON || is_expected(ip, 6, base, p) ? ASK
+								 : way_of(ctx, ip, 6, base, p);
 }
 
 #define LEAST (sizeof(struct iphdr) + sizeof(struct udphdr))
@@ -272,11 +281,13 @@ static __always_inline int count_common(struct xdp_md *ctx, __u32 number, const 
 
 /* The verdict of a packet that is counted here; GO_ON: nothing is counted or written, and the
  * general program starts. */
-static __always_inline int short_way(struct xdp_md *ctx, bool balances)
+static __always_inline int short_way(struct xdp_md *ctx, bool balances, bool nats)
 {
 	__u32 number = iface_number(ctx);
-	const struct arrival p = {
-		.number = number, .class = policy_class(number), .balances = balances};
+	const struct arrival p = {.number = number,
+				  .class = policy_class(number),
+				  .balances = balances,
+				  .nats = nats};
 	struct fate f = way(ctx, p);
 
 	if (f.reason == GO_ON)

@@ -30,6 +30,11 @@ static int read_iface(struct capture_wish *w, const char *name, const struct ins
 	return err_hint(err, "weir status lists the interfaces of instance '%s'", i->name);
 }
 
+static void want(struct capture_wish *w, enum weir_reason reason)
+{
+	w->kernel.reasons[reason / 64] |= 1ull << reason % 64;
+}
+
 static int read_reason(struct capture_wish *w, const char *word, struct err *err)
 {
 	const char *names[WEIR_REASON_COUNT], *nearest;
@@ -38,7 +43,7 @@ static int read_reason(struct capture_wish *w, const char *word, struct err *err
 		names[r] = reason_name(r);
 		if (strcmp(word, names[r]))
 			continue;
-		w->kernel.reasons |= 1ull << r;
+		want(w, r);
 		return 0;
 	}
 	err_input(err, "'%s' is not a reason", word);
@@ -115,14 +120,11 @@ static int refuse_several(const struct args *args, struct err *err)
 	return 0;
 }
 
-static uint64_t all_reasons(bool only_drops)
+static void want_all(struct capture_wish *w, bool only_drops)
 {
-	uint64_t reasons = 0;
-
 	for (enum weir_reason r = 0; r < WEIR_REASON_COUNT; r++)
 		if (!only_drops || reason_drops(r))
-			reasons |= 1ull << r;
-	return reasons;
+			want(w, r);
 }
 
 static int read_reasons(struct capture_wish *w, const struct args *args, struct err *err)
@@ -132,7 +134,7 @@ static int read_reasons(struct capture_wish *w, const struct args *args, struct 
 	int code;
 
 	if (!n)
-		w->kernel.reasons = all_reasons(args_has(args, "drops"));
+		want_all(w, args_has(args, "drops"));
 	for (size_t at = 0; at < n; at++)
 		if ((code = read_reason(w, words[at], err)))
 			return code;

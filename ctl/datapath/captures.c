@@ -76,7 +76,8 @@ int captures_want(struct captures *c, uint32_t share, struct err *err)
 
 	if (code)
 		return code;
-	__atomic_store_n(&knobs->capture_reasons, c->wish.reasons, __ATOMIC_RELAXED);
+	for (int w = 0; w < 2; w++)
+		__atomic_store_n(&knobs->capture_reasons[w], c->wish.reasons[w], __ATOMIC_RELAXED);
 	__atomic_store_n(&knobs->capture_iface, c->wish.iface, __ATOMIC_RELAXED);
 	__atomic_store_n(&knobs->capture_rule, c->wish.rule, __ATOMIC_RELAXED);
 	__atomic_store_n(&knobs->capture_snap, c->wish.snap, __ATOMIC_RELAXED);

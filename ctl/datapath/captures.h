@@ -10,10 +10,10 @@
 
 // The packets that the datapath copies.
 struct captures_wish {
-	uint64_t reasons; // bit: enum weir_reason
-	uint32_t iface;   // number of the interface; 0: any
-	uint32_t rule;    // index of its counter; EVENT_NO_RULE: any
-	uint32_t snap;    // bytes of a frame
+	uint64_t reasons[2]; // bit: enum weir_reason
+	uint32_t iface;      // number of the interface; 0: any
+	uint32_t rule;       // index of its counter; EVENT_NO_RULE: any
+	uint32_t snap;       // bytes of a frame
 };
 
 struct captures;

@@ -52,15 +52,20 @@ int generation_program(const struct generation *g)
 
 int generation_program_of(const struct generation *g, enum generation_program program)
 {
-	bool has_short = g->fd[PART_GENERAL] >= 0;
+	int general = g->fd[PART_GENERAL], answers = g->fd[PART_NAT_ANSWER];
+	bool begins_with_answers = g->fd[PART_NAT] >= 0 && answers < 0;
 
 	switch (program) {
 	case GENERATION_SHORT:
-		return has_short ? g->fd[PART_PROGRAM] : -1;
+		return general >= 0 && !begins_with_answers ? g->fd[PART_PROGRAM] : -1;
 	case GENERATION_GENERAL:
-		return g->fd[has_short ? PART_GENERAL : PART_PROGRAM];
+		return general >= 0 ? general : g->fd[PART_PROGRAM];
 	case GENERATION_BALANCE:
 		return g->fd[PART_LB_PROGRAM];
+	case GENERATION_NAT_ANSWER:
+		return begins_with_answers ? g->fd[PART_PROGRAM] : answers;
+	case GENERATION_NAT:
+		return g->fd[PART_NAT];
 	default:
 		return -1;
 	}

@@ -23,6 +23,9 @@ enum generation_program {
 	GENERATION_SHORT,   // the common packet; a policy that it cannot decide has none
 	GENERATION_GENERAL, // any packet
 	GENERATION_BALANCE, // packets of services; a policy without services has none
+	// answers of backends of nat and fullnat, and packets to them; a policy without has none
+	GENERATION_NAT_ANSWER,
+	GENERATION_NAT,
 	GENERATION_PROGRAMS,
 };
 // Its descriptor, or -1.

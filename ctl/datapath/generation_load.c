@@ -117,8 +117,10 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_SET_COUNTS, has_counts(&image->config));
 	markers_number(m, MARK_CONNECTIONS, image->n_connection_rules != 0);
 	// The maps of the balancer stay so without services.
-	for (enum marker_number n = MARK_SERVICES; n <= MARK_BACKENDS_N; n++)
+	for (enum marker_number n = MARK_SERVICES; n <= MARK_NATS; n++)
 		markers_number(m, n, 0);
+	markers_address(m, MARK_NAT, "nat_table", 0);
+	markers_address(m, MARK_NAT_USES, part_name(PART_NAT_USES), 0);
 	markers_address(m, MARK_IFCLASS, "ifclass", 0);
 	mark_tables(m, &image->tables);
 }
@@ -140,7 +142,11 @@ static void prepare(struct policy_bpf *skel, const struct instance *i, const str
 		    const struct generation_options *options)
 {
 	parts_fit(skel, i);
-	parts_choose(skel, has_short(image, options), options->load != NULL);
+	parts_choose(skel, (struct parts_wanted){
+				   .has_short = has_short(image, options),
+				   .balances = options->load != NULL,
+				   .translates = options->load && options->load->uses,
+			   });
 	*(struct policy_config *)&skel->rodata->policy = image->config;
 	*(__u64 *)&skel->rodata->reply_second = (uint64_t)clock_hz() << RATE_SHIFT;
 }
@@ -194,15 +200,24 @@ static int keep_fd(int fd, enum part part, struct generation *g, struct err *err
 
 static int keep_programs(const struct policy_bpf *skel, struct generation *g, struct err *err)
 {
-	int general = bpf_program__fd(skel->progs.weir_policy);
-	int balance = bpf_program__fd(skel->progs.weir_balance);
+	const struct {
+		int program;
+		enum part part;
+	} others[] = {
+		{bpf_program__fd(skel->progs.weir_policy), PART_GENERAL},
+		{bpf_program__fd(skel->progs.weir_balance), PART_LB_PROGRAM},
+		{bpf_program__fd(skel->progs.weir_nat_answer), PART_NAT_ANSWER},
+		{bpf_program__fd(skel->progs.weir_nat), PART_NAT},
+	};
 	int first = parts_first_program(skel), code = keep_fd(first, PART_PROGRAM, g, err);
 
 	if (code)
 		return code;
-	if (general != first && (code = keep_fd(general, PART_GENERAL, g, err)))
-		return code;
-	return balance < 0 ? 0 : keep_fd(balance, PART_LB_PROGRAM, g, err);
+	for (size_t p = 0; p < ARRAY_SIZE(others); p++)
+		if (others[p].program >= 0 && others[p].program != first &&
+		    (code = keep_fd(others[p].program, others[p].part, g, err)))
+			return code;
+	return 0;
 }
 
 // Programs, linked, and maps.

@@ -58,6 +58,9 @@ struct bpf_object;
 	X(answers, "answers", .map = "answers") \
 	X(identities, "identities", .type = BPF_MAP_TYPE_HASH, .key_size = sizeof(struct identity_key), \
 	  .value_size = sizeof(uint32_t), .max_entries = WEIR_RULE_COUNTERS) \
+	X(nat, "nat", .map = "nat_table") \
+	X(nat4, "nat4", .map = "nat4") \
+	X(nat6, "nat6", .map = "nat6") \
 	X(clock_prog, "clock")
 /* clang-format on */
 

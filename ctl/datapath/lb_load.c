@@ -113,6 +113,7 @@ static int size_own(struct policy_bpf *skel, const struct lb_state *b, struct er
 		{PART_PINS, b->n_services, 0},
 		{PART_TUNNELS, 2 * b->n_members + 1, 0}, // with the beginnings of the chains
 		{PART_EGRESS, DEVICES, 0},
+		{PART_NAT_USES, NAT_ENDS, sizeof(struct nat_use)},
 	};
 
 	for (size_t m = 0; m < ARRAY_SIZE(sizes); m++) {
@@ -161,6 +162,7 @@ int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char
 	mark_table(markers, MARK_SERVICES, PART_SERVICES, b->lb->n_services);
 	mark_table(markers, MARK_SLOTS, PART_RINGS, b->lb->n_slots);
 	mark_table(markers, MARK_BACKENDS, PART_BACKENDS, backends);
+	markers_number(markers, MARK_NATS, b->uses != NULL);
 	return 0;
 }
 
@@ -276,6 +278,21 @@ static int fill_services(const struct generation *g, const struct lb_load *b, st
 		return code;
 	for (size_t s = 0; s < n; s++)
 		lb_service_value(&b->lb->services[s], b->hz, (struct service *)m.at + s);
+	for (uint32_t end = 0; b->uses && end < NAT_ENDS; end++)
+		if (b->uses[end].mode == NAT_USE_FORMER)
+			((struct service *)m.at)[b->uses[end].service].mode |= SERVICE_WAS_NAT;
+	return 0;
+}
+
+static int fill_uses(const struct generation *g, const struct lb_load *b, struct err *err)
+{
+	CLEANUP_MAPPING struct mapping m = {0};
+	size_t bytes = NAT_ENDS * sizeof(*b->uses);
+	int code = b->uses ? mapping_open(&m, g->fd[PART_NAT_USES], bytes, err) : 0;
+
+	if (code || !b->uses)
+		return code;
+	memcpy(m.at, b->uses, bytes);
 	return 0;
 }
 
@@ -510,7 +527,7 @@ int lb_load_fill(struct generation *g, const struct lb_load *b, const char *prev
 
 	if (code || (code = fill_services(g, b, err)) || (code = fill_rings(g, b->lb, err)) ||
 	    (code = fill_pins(g, b, previous, err)) || (code = fill_egress(g, b, err)) ||
-	    (code = fill_tunnels(g, b->lb, err)))
+	    (code = fill_tunnels(g, b->lb, err)) || (code = fill_uses(g, b, err)))
 		return code;
 	return keep_state(g, b->lb, err);
 }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "common/nat.h"
 #include "common/service.h"
 #include "ctl/base/err.h"
 #include "ctl/table/lb_state.h"
@@ -22,6 +23,9 @@ struct lb_load {
 	// Numbers that the running balancer does not have: these backends are written at once,
 	// their counters begin at 0, and pins that name them are freed.
 	struct lb_ids fresh;
+	// By number of an end of nat or fullnat, NAT_ENDS elements; NULL: no service needs the
+	// table of connections, and no program for it is loaded.
+	const struct nat_use *uses;
 	uint32_t hz;
 };
 

@@ -291,13 +291,6 @@ int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_sho
 	return code;
 }
 
-int markers_load_other(struct bpf_object_skeleton *s, const struct markers *m, struct err *err)
-{
-	const struct bpf_program *refused;
-
-	return load_marked(s, m, &refused, err);
-}
-
 // ---- kept ---------------------------------------------------------------------------------------
 
 struct kept_markers {

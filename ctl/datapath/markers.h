@@ -56,9 +56,6 @@ int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_sho
 // Replaces the markers of all objects that are opened afterwards. 0 or -errno. markers_open() calls
 // it.
 int markers_register(void);
-// Loads programs of another object, whose tables are its own maps or maps that it reuses. As
-// markers_load().
-int markers_load_other(struct bpf_object_skeleton *s, const struct markers *m, struct err *err);
 
 // A frozen map with the values, for test programs of other processes.
 int markers_keep(const struct markers *m, int *ret_fd, struct err *err);

@@ -88,34 +88,50 @@ void parts_fit(const struct policy_bpf *skel, const struct instance *i)
 
 struct bpf_program *parts_short(const struct policy_bpf *skel)
 {
-	return bpf_program__autoload(skel->progs.weir_short) ? skel->progs.weir_short
-							     : skel->progs.weir_short_balance;
+	if (bpf_program__autoload(skel->progs.weir_short))
+		return skel->progs.weir_short;
+	return bpf_program__autoload(skel->progs.weir_short_nat) ? skel->progs.weir_short_nat
+								 : skel->progs.weir_short_balance;
 }
 
 bool parts_is_short(const struct policy_bpf *skel, const struct bpf_program *program)
 {
-	return program == skel->progs.weir_short || program == skel->progs.weir_short_balance;
+	return program == skel->progs.weir_short || program == skel->progs.weir_short_balance ||
+	       program == skel->progs.weir_short_nat;
 }
 
-void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances)
+void parts_choose(const struct policy_bpf *skel, struct parts_wanted wanted)
 {
-	bpf_program__set_autoload(skel->progs.weir_short, has_short && !balances);
-	bpf_program__set_autoload(skel->progs.weir_short_balance, has_short && balances);
+	bool balances = wanted.balances;
+
+	bpf_program__set_autoload(skel->progs.weir_short, wanted.has_short && !balances);
+	bpf_program__set_autoload(skel->progs.weir_short_balance,
+				  wanted.has_short && balances && !wanted.translates);
+	bpf_program__set_autoload(skel->progs.weir_short_nat,
+				  wanted.has_short && wanted.translates);
 	bpf_program__set_autoload(skel->progs.weir_balance, balances);
+	bpf_program__set_autoload(skel->progs.weir_nat_answer, wanted.translates);
+	bpf_program__set_autoload(skel->progs.weir_nat, wanted.translates);
 }
 
 int parts_first_program(const struct policy_bpf *skel)
 {
 	int fd = bpf_program__fd(parts_short(skel));
 
+	if (fd < 0)
+		fd = bpf_program__fd(skel->progs.weir_nat_answer);
 	return fd >= 0 ? fd : bpf_program__fd(skel->progs.weir_policy);
 }
 
 int parts_link(const struct policy_bpf *skel)
 {
+	const int answers = bpf_program__fd(skel->progs.weir_nat_answer);
+	const int general = bpf_program__fd(skel->progs.weir_policy);
 	const int programs[STAGES] = {
 		[STAGE_BALANCE] = bpf_program__fd(skel->progs.weir_balance),
-		[STAGE_GENERAL] = bpf_program__fd(skel->progs.weir_policy),
+		[STAGE_GENERAL] = answers >= 0 ? answers : general,
+		[STAGE_POLICY] = general,
+		[STAGE_NAT] = bpf_program__fd(skel->progs.weir_nat),
 	};
 
 	for (uint32_t stage = 0; stage < STAGES; stage++)

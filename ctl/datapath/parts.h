@@ -31,17 +31,21 @@
 	X(PINS, pins) \
 	X(TUNNELS, tunnels) \
 	X(EGRESS, egress) \
+	X(NAT_USES, nat_uses) \
 	X(STAGES, stages) \
 	X(CONNECTIONS, connections)
 
 // Programs, and maps that only commands use: X(SYMBOL, "name in bpffs"). All after the first two
-// exist only in some generations: `general` if the first program is the short one, `accepted`,
-// `released` and `found` with rules for numbers of connections, the others with services.
+// exist only in some generations: `general` if the first program is another one, `accepted`,
+// `released` and `found` with rules for numbers of connections, `nat` with services in nat or
+// fullnat, and then `nat-answer` too, unless it is the first program; the others with services.
 #define PART_OTHERS(X) \
 	X(PROGRAM, "program") /* that root jumps to */ \
 	X(MARKERS, "markers") /* the values of ctl/datapath/markers.h */ \
 	X(GENERAL, "general") \
 	X(LB_PROGRAM, "balance") \
+	X(NAT_ANSWER, "nat-answer") \
+	X(NAT, "nat") \
 	X(ACCEPTED, "accepted") /* links of ctl/datapath/connections.h */ \
 	X(RELEASED, "released") \
 	X(FOUND, "found") \
@@ -96,11 +100,17 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 // requires them.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i);
 // The programs to load besides the general one.
-void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances);
+struct parts_wanted {
+	bool has_short;
+	bool balances;
+	bool translates; // with programs of nat and fullnat
+};
+void parts_choose(const struct policy_bpf *skel, struct parts_wanted wanted);
 bool parts_is_short(const struct policy_bpf *skel, const struct bpf_program *program);
 // The short program. With services it is another one, of which a policy without them need not know.
 struct bpf_program *parts_short(const struct policy_bpf *skel);
-// The program that packets meet first: the short one if it is loaded.
+// The program that packets meet first: the short one if it is loaded, else weir_nat_answer if that
+// is.
 int parts_first_program(const struct policy_bpf *skel);
 // After the load: makes the programs reach each other. 0 or -errno.
 int parts_link(const struct policy_bpf *skel);

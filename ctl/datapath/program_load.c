@@ -21,6 +21,8 @@ struct bpf_program *program_of(const struct policy_bpf *skel, enum generation_pr
 		[GENERATION_SHORT] = parts_short(skel),
 		[GENERATION_GENERAL] = skel->progs.weir_policy,
 		[GENERATION_BALANCE] = skel->progs.weir_balance,
+		[GENERATION_NAT_ANSWER] = skel->progs.weir_nat_answer,
+		[GENERATION_NAT] = skel->progs.weir_nat,
 	};
 
 	return programs[program];

@@ -86,7 +86,11 @@ static int prepare(struct policy_bpf *skel, const struct instance *i, const stru
 	int code;
 
 	parts_fit(skel, i);
-	parts_choose(skel, has_short, generation_program_of(g, GENERATION_BALANCE) >= 0);
+	parts_choose(skel, (struct parts_wanted){
+				   .has_short = has_short,
+				   .balances = generation_program_of(g, GENERATION_BALANCE) >= 0,
+				   .translates = generation_program_of(g, GENERATION_NAT) >= 0,
+			   });
 	if ((code = copy_rodata(skel, g)) || (code = share_tables(skel, g)))
 		return code;
 	return i ? instance_share_maps(i, skel->obj) : 0;

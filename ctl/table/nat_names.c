@@ -20,7 +20,7 @@ static uint32_t end_cell(const struct nat_table *t, uint32_t number, int side)
 {
 	const struct nat_end *e = &t->end[number];
 
-	return nat_end_cell(nat_mix(e->family, e->vip, e->port_proto), side);
+	return nat_end_cell(nat_mix((int)e->family, e->vip, e->port_proto), side);
 }
 
 static uint32_t end_get(const struct nat_table *t, int side, uint32_t cell)

@@ -97,8 +97,7 @@ static size_t walk_place(struct nat_walk_state *w, struct seen *s, uint64_t *wor
 
 static size_t walk_place4(struct nat_walk_state *w, uint32_t block, uint64_t place)
 {
-	uint64_t number = (uint64_t)block * NAT_PLACES + place;
-	struct nat_entry4 *e = &w->t->places4[number / NAT_BUCKET4].at[number % NAT_BUCKET4];
+	struct nat_entry4 *e = &w->t->places4[block][place / NAT_BUCKET4].at[place % NAT_BUCKET4];
 	struct seen s = {.family = 4, .block = block, .place = place};
 
 	s.key.last = load((const uint64_t *)&e->last);
@@ -107,8 +106,7 @@ static size_t walk_place4(struct nat_walk_state *w, uint32_t block, uint64_t pla
 
 static size_t walk_place6(struct nat_walk_state *w, uint32_t block, uint64_t place)
 {
-	uint64_t number = (uint64_t)block * NAT_PLACES + place;
-	struct nat_entry6 *e = &w->t->places6[number / NAT_BUCKET6].at[number % NAT_BUCKET6];
+	struct nat_entry6 *e = &w->t->places6[block][place / NAT_BUCKET6].at[place % NAT_BUCKET6];
 	struct seen s = {.family = 6, .block = block, .place = place};
 
 	s.key.last = load((const uint64_t *)&e->last);
@@ -162,10 +160,12 @@ void nat_walk(const struct nat_tables *t, uint64_t time, struct nat_unused *unus
 	struct nat_walk_state w = {.t = t, .time = time, .lives = lives, .census = ret};
 
 	memset(ret, 0, sizeof(*ret));
-	for (uint32_t block = 0; block < t->n4; block++)
-		walk_block(&w, 4, block);
-	for (uint32_t block = 0; block < t->n6; block++)
-		walk_block(&w, 6, block);
+	for (uint32_t block = 0; block < NAT_BLOCKS; block++) {
+		if (t->places4[block])
+			walk_block(&w, 4, block);
+		if (t->places6[block])
+			walk_block(&w, 6, block);
+	}
 	for (int mode = 0; mode < 2; mode++)
 		for (int v6 = 0; v6 < 2; v6++)
 			ret->names += nat_cells_walk((uint64_t *)t->nat->cell[mode][v6],

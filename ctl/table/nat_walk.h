@@ -10,12 +10,11 @@
 
 #include "common/nat.h"
 
-// The tables, as packets see them; n4, n6: numbers of blocks.
+// The tables, as packets see them: the places of each block; NULL: there is no such block.
 struct nat_tables {
 	struct nat_table *nat;
-	struct nat_bucket4 *places4;
-	struct nat_bucket6 *places6;
-	uint32_t n4, n6;
+	struct nat_bucket4 *places4[NAT_BLOCKS];
+	struct nat_bucket6 *places6[NAT_BLOCKS];
 };
 
 // Peers that the last walk has found unused. Zeros before the first walk.

@@ -87,7 +87,7 @@ static struct setup *setup_new(const char *policy)
 		test_die(&err);
 	}
 	knobs_of(s)->capture_until = rig_after_ms(s->rig, 3600 * 1000);
-	knobs_of(s)->capture_reasons = UINT64_MAX;
+	memset(knobs_of(s)->capture_reasons, 0xff, sizeof(knobs_of(s)->capture_reasons));
 	knobs_of(s)->capture_rule = EVENT_NO_RULE;
 	knobs_of(s)->capture_snap = SNAP;
 	capture_share(s, ALL);
@@ -181,13 +181,14 @@ static void filter_of(struct test *t, struct setup *s)
 	captured_of(t, s, PASS, 0);
 	captured_of(t, s, DROP, 1);
 	k->capture_rule = EVENT_NO_RULE;
-	k->capture_reasons = 1ull << REASON_PASS_RULE;
+	memset(k->capture_reasons, 0, sizeof(k->capture_reasons));
+	k->capture_reasons[0] = 1ull << REASON_PASS_RULE;
 	captured_of(t, s, PASS, 1);
 	captured_of(t, s, DROP, 0);
-	k->capture_reasons = ~k->capture_reasons;
+	k->capture_reasons[0] = ~k->capture_reasons[0];
 	captured_of(t, s, PASS, 0);
 	captured_of(t, s, DROP, 1);
-	k->capture_reasons = UINT64_MAX;
+	k->capture_reasons[0] = UINT64_MAX;
 	k->capture_iface = RIG_IFACE;
 	captured_of(t, s, PASS, 1);
 	k->capture_iface = RIG_IFACE + 1;

@@ -117,7 +117,7 @@ static void test_flood(struct test *t)
 {
 	struct nat_rig *r = nat_world_new();
 	static uint16_t places[OPEN];
-	uint64_t counts[NAT_OUTCOME_COUNT];
+	uint64_t counts[WEIR_REASON_COUNT];
 	size_t moved = 0, late = 0;
 
 	for (size_t c = 0; c < OPEN; c++) {
@@ -132,7 +132,8 @@ static void test_flood(struct test *t)
 		late += !place_of(r, 3, c, SYN) || !place_of(r, 3, c, ACK);
 	CHECK(t, !moved, "%zu of %d open connections were cut", moved, OPEN);
 	nat_rig_counts(r, counts);
-	CHECK(t, !counts[NAT_FULL] && !counts[NAT_BUSY], "a SYN found no place");
+	CHECK(t, !counts[REASON_DROP_NAT_FULL] && !counts[REASON_DROP_NAT_BUSY],
+	      "a SYN found no place");
 	CHECK(t, !late, "%zu of %d clients did not connect", late, OPEN);
 	nat_rig_free(r);
 }
@@ -253,7 +254,7 @@ static size_t rounds_wanted(void)
 
 static void test_two_cpus(struct test *t)
 {
-	uint64_t counts[NAT_OUTCOME_COUNT];
+	uint64_t counts[WEIR_REASON_COUNT];
 	pthread_t threads[CLAIMANTS];
 	size_t wrong = 0, none = 0;
 
@@ -276,7 +277,8 @@ static void test_two_cpus(struct test *t)
 	CHECK(t, !wrong, "%zu of %zu connections have no place of their own", wrong,
 	      race.rounds * CLAIMANTS * CLAIMS);
 	nat_rig_counts(race.rig, counts);
-	CHECK(t, none == counts[NAT_BUSY] && none <= race.rounds / 100, "%zu have none", none);
+	CHECK(t, none == counts[REASON_DROP_NAT_BUSY] && none <= race.rounds / 100, "%zu have none",
+	      none);
 	nat_rig_free(race.rig);
 }
 

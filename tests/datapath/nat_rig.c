@@ -19,10 +19,8 @@
 #include "ctl/datapath/program_load.h"
 #include "ctl/table/nat_names.h"
 #include "ctl/table/ring.h"
-#include "xdp/nat.skel.h"
+#include "xdp/policy.skel.h"
 
-#define BUCKETS4  (NAT_RIG_BLOCKS * NAT_PLACES / NAT_BUCKET4)
-#define BUCKETS6  (NAT_RIG_BLOCKS * NAT_PLACES / NAT_BUCKET6)
 #define LOG_BYTES (16u << 20)
 
 _Noreturn static void die(const struct err *err)
@@ -50,31 +48,44 @@ static void table(struct bpf_map *map, struct markers *m, enum marker_number num
 		die_code(EINVAL, "cannot size a map");
 }
 
-static void prepare(struct nat_bpf *skel, struct markers *m)
+// Only these two programs.
+static void choose(struct policy_bpf *skel)
 {
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, skel->obj)
+	{
+		bpf_program__set_autoload(program, program == skel->progs.weir_nat ||
+							   program == skel->progs.weir_nat_answer);
+	}
+}
+
+static void prepare(struct policy_bpf *skel, struct markers *m)
+{
+	for (enum marker_number n = 0; n < MARKERS; n++)
+		markers_number(m, n, 0);
 	table(skel->maps.services, m, MARK_SERVICES, 2, sizeof(struct service));
 	table(skel->maps.rings, m, MARK_SLOTS, 2 * NAT_RIG_RING, sizeof(uint64_t));
 	table(skel->maps.backends, m, MARK_BACKENDS, NAT_RIG_BACKENDS, sizeof(struct backend));
-	table(skel->maps.nat_places4, m, MARK_NAT_PLACES4, BUCKETS4, sizeof(struct nat_bucket4));
-	table(skel->maps.nat_places6, m, MARK_NAT_PLACES6, BUCKETS6, sizeof(struct nat_bucket6));
+	markers_number(m, MARK_NATS, 1);
 	markers_address(m, MARK_NAT, bpf_map__name(skel->maps.nat_table), 0);
-	markers_number(m, MARK_TEST, 0);
-	markers_number(m, MARK_REORDERS, 0);
-	if (bpf_map__set_value_size(skel->maps.nat_table, sizeof(struct nat_table)) ||
+	markers_address(m, MARK_NAT_USES, bpf_map__name(skel->maps.nat_uses), 0);
+	if (bpf_map__set_value_size(skel->maps.nat_uses, NAT_ENDS * sizeof(struct nat_use)) ||
 	    bpf_map__set_max_entries(skel->maps.balanced, NAT_RIG_BACKENDS) ||
 	    bpf_map__set_max_entries(skel->maps.egress, 8))
 		die_code(EINVAL, "cannot size a map");
 }
 
 // Prints the verifier's last words if the kernel refuses a program.
-static void load(struct nat_bpf *skel, const struct markers *m)
+static void load(struct policy_bpf *skel, const struct markers *m)
 {
 	CLEANUP_FREE char *log = mem_zalloc(1, LOG_BYTES);
 	struct err err = {0};
+	bool short_refused;
 
 	bpf_program__set_log_buf(skel->progs.weir_nat, log, LOG_BYTES);
 	bpf_program__set_log_buf(skel->progs.weir_nat_answer, log, LOG_BYTES);
-	if (markers_load_other(skel->skeleton, m, &err)) {
+	if (markers_load(skel, m, &short_refused, &err)) {
 		size_t length = strlen(log);
 
 		fprintf(stderr, "%s\n", log + (length > 3000 ? length - 3000 : 0));
@@ -95,14 +106,37 @@ static void *map(struct mapping *m, const struct bpf_map *map)
 
 static void map_all(struct nat_rig *r)
 {
-	struct nat_bpf *skel = r->skel;
+	struct policy_bpf *skel = r->skel;
 
 	r->nat = map(&r->table, skel->maps.nat_table);
-	r->bucket4 = map(&r->places4, skel->maps.nat_places4);
-	r->bucket6 = map(&r->places6, skel->maps.nat_places6);
+	r->use = map(&r->uses, skel->maps.nat_uses);
 	r->service = map(&r->services, skel->maps.services);
 	r->slots = map(&r->rings, skel->maps.rings);
 	r->backend = map(&r->backends, skel->maps.backends);
+}
+
+// The places of a block.
+static void *add_block(struct nat_rig *r, bool v6, uint32_t block)
+{
+	size_t bytes = NAT_PLACES * (v6 ? sizeof(struct nat_entry6) : sizeof(struct nat_entry4));
+	const struct bpf_map *blocks = v6 ? r->skel->maps.nat6 : r->skel->maps.nat4;
+	CLEANUP_FD int fd = mapping_make("weir_places", bytes);
+	struct err err = {0};
+
+	if (fd < 0 || bpf_map_update_elem(bpf_map__fd(blocks), &block, &fd, BPF_ANY))
+		die_code(errno, "cannot make a block");
+	if (mapping_open(&r->places[v6][block], fd, bytes, &err))
+		die(&err);
+	r->tables.nat = r->nat;
+	return r->places[v6][block].at;
+}
+
+static void add_blocks(struct nat_rig *r)
+{
+	for (uint32_t block = 0; block < NAT_RIG_BLOCKS; block++) {
+		r->tables.places4[block] = add_block(r, false, block);
+		r->tables.places6[block] = add_block(r, true, block);
+	}
 }
 
 static void link_out(const struct nat_rig *r)
@@ -118,12 +152,14 @@ struct nat_rig *nat_rig_new(const struct hash_key *key, uint32_t hz)
 	struct nat_rig *r = mem_new(struct nat_rig);
 	struct markers markers = {0};
 
-	r->skel = markers_register() ? NULL : nat_bpf__open();
+	r->skel = markers_open();
 	if (!r->skel)
 		die_code(errno, "cannot open the programs of nat");
+	choose(r->skel);
 	prepare(r->skel, &markers);
 	load(r->skel, &markers);
 	map_all(r);
+	add_blocks(r);
 	r->ifindex = if_nametoindex("lo");
 	link_out(r);
 	r->nat->key = ring_flow_key(key);
@@ -145,12 +181,15 @@ void nat_rig_free(struct nat_rig *r)
 	if (!r)
 		return;
 	mapping_close(&r->table);
-	mapping_close(&r->places4);
-	mapping_close(&r->places6);
+	mapping_close(&r->uses);
+	for (uint32_t block = 0; block < NAT_RIG_BLOCKS; block++) {
+		mapping_close(&r->places[0][block]);
+		mapping_close(&r->places[1][block]);
+	}
 	mapping_close(&r->services);
 	mapping_close(&r->rings);
 	mapping_close(&r->backends);
-	nat_bpf__destroy(r->skel);
+	policy_bpf__destroy(r->skel);
 	free(r);
 }
 
@@ -177,10 +216,9 @@ uint32_t nat_rig_end(struct nat_rig *r, uint8_t family, const uint8_t *vip, uint
 	uint32_t number = ++r->ends;
 	struct nat_end *end = &r->nat->end[number];
 
-	*end = (struct nat_end){.port_proto = nat_port_proto(htons(port), proto),
-				.family = family,
-				.fullnat = fullnat,
-				.service = family == 6};
+	*end = (struct nat_end){.port_proto = nat_port_proto(htons(port), proto), .family = family};
+	r->use[number] = (struct nat_use){.service = family == 6,
+					  .mode = fullnat ? NAT_USE_FULLNAT : NAT_USE_NAT};
 	memcpy(end->vip, vip, sizeof(end->vip));
 	if (nat_end_put(r->nat, number))
 		die_code(ENOSPC, "an end has no cell");
@@ -245,38 +283,64 @@ uint32_t nat_rig_send(const struct nat_rig *r, bool answer, const uint8_t *frame
 	return opts.retval;
 }
 
-void nat_rig_counts(const struct nat_rig *r, uint64_t ret[NAT_OUTCOME_COUNT])
+void nat_rig_counts(const struct nat_rig *r, uint64_t ret[WEIR_REASON_COUNT])
 {
-	int fd = bpf_map__fd(r->skel->maps.nat_counts);
+	int fd = bpf_map__fd(r->skel->maps.counters);
 	CLEANUP_FREE struct counter *values = NULL;
 	struct err err = {0};
 	size_t cpus;
 
-	if (percpu_values(NAT_OUTCOME_COUNT, sizeof(*values), &values, &cpus, &err))
+	if (percpu_values(WEIR_COUNTERS, sizeof(*values), &values, &cpus, &err))
 		die(&err);
-	if (percpu_read(fd, 0, NAT_OUTCOME_COUNT, values))
+	if (percpu_read(fd, 0, WEIR_COUNTERS, values))
 		die_code(errno, "cannot read the counters of nat");
-	for (uint32_t o = 0; o < NAT_OUTCOME_COUNT; o++) {
-		ret[o] = 0;
+	for (uint32_t n = 0; n < WEIR_REASON_COUNT; n++) {
+		const struct counter *at = &values[(NAT_RIG_NUMBER * WEIR_REASON_COUNT + n) * cpus];
+
+		ret[n] = 0;
 		for (size_t c = 0; c < cpus; c++)
-			ret[o] += values[o * cpus + c].packets;
+			ret[n] += at[c].packets;
 	}
+}
+
+static struct nat_entry4 *entry4(const struct nat_rig *r, uint64_t place)
+{
+	uint64_t in = place % NAT_PLACES;
+
+	return &r->tables.places4[place / NAT_PLACES][in / NAT_BUCKET4].at[in % NAT_BUCKET4];
+}
+
+static struct nat_entry6 *entry6(const struct nat_rig *r, uint64_t place)
+{
+	uint64_t in = place % NAT_PLACES;
+
+	return &r->tables.places6[place / NAT_PLACES][in / NAT_BUCKET6].at[in % NAT_BUCKET6];
 }
 
 uint64_t *nat_rig_word(const struct nat_rig *r, uint8_t family, uint64_t place)
 {
-	return (uint64_t
-			*)(family == 4
-				   ? &r->bucket4[place / NAT_BUCKET4].at[place % NAT_BUCKET4].word
-				   : &r->bucket6[place / NAT_BUCKET6].at[place % NAT_BUCKET6].word);
+	return (uint64_t *)(family == 4 ? &entry4(r, place)->word : &entry6(r, place)->word);
 }
 
 struct nat_key nat_rig_key(const struct nat_rig *r, uint8_t family, uint64_t place)
 {
-	const struct nat_entry6 *e6 = &r->bucket6[place / NAT_BUCKET6].at[place % NAT_BUCKET6];
-	struct nat_key k = {.last = r->bucket4[place / NAT_BUCKET4].at[place % NAT_BUCKET4].last};
+	const struct nat_entry6 *e6 = entry6(r, place);
 
-	if (family == 6)
-		k = (struct nat_key){{e6->client[0], e6->client[1]}, e6->last};
-	return k;
+	if (family == 4)
+		return (struct nat_key){.last = entry4(r, place)->last};
+	return (struct nat_key){{e6->client[0], e6->client[1]}, e6->last};
+}
+
+void nat_rig_set_key(const struct nat_rig *r, uint8_t family, uint64_t place,
+		     const struct nat_key *key)
+{
+	struct nat_entry6 *e6 = entry6(r, place);
+
+	if (family == 4) {
+		entry4(r, place)->last = key->last;
+		return;
+	}
+	e6->client[0] = key->client[0];
+	e6->client[1] = key->client[1];
+	e6->last = key->last;
 }

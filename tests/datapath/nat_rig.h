@@ -11,6 +11,7 @@
 #include "common/nat.h"
 #include "common/service.h"
 #include "ctl/datapath/maps.h"
+#include "ctl/table/nat_walk.h"
 
 #define NAT_RIG_BLOCKS   4 // of each family
 #define NAT_RIG_BACKENDS 32
@@ -19,17 +20,18 @@
 #define NAT_RIG_OTHER    2    // of another one
 #define NAT_RIG_OUT      9001 // its index
 
-struct nat_bpf;
+struct policy_bpf;
 
 // The maps are mapped: what the test writes is what packets find. Backend N has the number N.
 struct nat_rig {
-	struct nat_bpf *skel;
+	struct policy_bpf *skel;
 	uint32_t ifindex; // of arrival
 	uint32_t ends;    // numbers that are given
-	struct mapping table, places4, places6, services, rings, backends;
+	struct mapping table, uses, services, rings, backends;
+	struct mapping places[2][NAT_RIG_BLOCKS]; // [1]: of IPv6
 	struct nat_table *nat;
-	struct nat_bucket4 *bucket4;
-	struct nat_bucket6 *bucket6;
+	struct nat_use *use;
+	struct nat_tables tables;
 	struct service *service; // for the ends of IPv4, and for the ends of IPv6
 	uint64_t *slots;
 	struct backend *backend;
@@ -59,13 +61,14 @@ void nat_rig_backend(struct nat_rig *r, uint32_t id, uint8_t family, const uint8
 void nat_rig_lives(struct nat_rig *r, uint64_t opening, uint64_t talks, uint64_t closing,
 		   uint32_t hz);
 
-// One frame to the program for answers, or to the one for packets that have passed. The verdict;
-// XDP_DROP without a counter: the packet was left to the policy. *ret_len: capacity before, length
-// after.
+// One frame to the program for answers, or to the one for packets that have passed. The verdict.
+// *ret_len: capacity before, length after.
 uint32_t nat_rig_send(const struct nat_rig *r, bool answer, const uint8_t *frame, size_t len,
 		      uint8_t *out, size_t *ret_len);
-// Packets of each outcome so far.
-void nat_rig_counts(const struct nat_rig *r, uint64_t ret[NAT_OUTCOME_COUNT]);
+// Packets of each reason so far. REASON_DROP_PROGRAM: they were left to the policy.
+void nat_rig_counts(const struct nat_rig *r, uint64_t ret[WEIR_REASON_COUNT]);
 // The word and the key of a place.
 uint64_t *nat_rig_word(const struct nat_rig *r, uint8_t family, uint64_t place);
 struct nat_key nat_rig_key(const struct nat_rig *r, uint8_t family, uint64_t place);
+void nat_rig_set_key(const struct nat_rig *r, uint8_t family, uint64_t place,
+		     const struct nat_key *key);

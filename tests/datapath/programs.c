@@ -38,7 +38,7 @@ static void test_marker_unset(struct test *t)
 	struct err err = {0};
 	bool refused;
 
-	parts_choose(skel, true, false);
+	parts_choose(skel, (struct parts_wanted){.has_short = true});
 	CHECK(t, markers_load(skel, &none, &refused, &err) == -EBADMSG, "it loads");
 	CHECK(t, strstr(err.text, "the marker '") && strstr(err.text, "has no value"),
 	      "the error is '%s'", err.text);
@@ -49,7 +49,7 @@ static void test_marker_by_others(struct test *t)
 {
 	CLEANUP(destroy) struct policy_bpf *skel = markers_open();
 
-	parts_choose(skel, true, false);
+	parts_choose(skel, (struct parts_wanted){.has_short = true});
 	CHECK(t, policy_bpf__load(skel) != 0,
 	      "a program with markers is loaded as it was compiled");
 }

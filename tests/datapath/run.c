@@ -65,9 +65,9 @@ static void print_program(const char *name, int fd)
 static void print_programs(const char *policy, const struct generation *g)
 {
 	static const char *const names[GENERATION_PROGRAMS] = {
-		[GENERATION_SHORT] = "short",
-		[GENERATION_GENERAL] = "general",
-		[GENERATION_BALANCE] = "balance",
+		[GENERATION_SHORT] = "short",     [GENERATION_GENERAL] = "general",
+		[GENERATION_BALANCE] = "balance", [GENERATION_NAT_ANSWER] = "nat-answer",
+		[GENERATION_NAT] = "nat",
 	};
 
 	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++) {

@@ -14,12 +14,13 @@
 
 #include "common/policy.h"
 #include "ctl/base/num.h"
+#include "ctl/datapath/counters.h"
 #include "ctl/datapath/maps.h"
 #include "ctl/table/nat_walk.h"
 #include "tests/datapath/nat_rig.h"
 #include "tests/reference/balancer/clock.h"
 #include "tests/reference/balancer/nat_model.h"
-#include "xdp/nat.skel.h"
+#include "xdp/policy.skel.h"
 
 #define HZ       1000
 #define SHIFT    10
@@ -33,8 +34,6 @@
 #define FLAG_ACK 0x10
 
 _Static_assert(NATREF_RING == NAT_RIG_RING && NATREF_BLOCKS == NAT_RIG_BLOCKS, "one world");
-_Static_assert((int)NATREF_LEFT == (int)NAT_LEAVE && (int)NATREF_FAILED == (int)NAT_FAILED,
-	       "outcomes in one order");
 
 struct client {
 	uint8_t family, proto;
@@ -53,7 +52,7 @@ static struct play {
 	uint16_t recent_vport[RECENT], recent_cport[RECENT];
 	size_t n_recent;
 	uint64_t random;
-	uint64_t fates[NAT_OUTCOME_COUNT + 1], counted[NAT_OUTCOME_COUNT];
+	uint64_t fates[NATREF_LEFT + 1];
 	uint64_t packets;
 	uint64_t errors;       // that were translated
 	uint64_t swept, names; // places and names of blocks that walks have freed
@@ -326,11 +325,7 @@ static void fill_place(uint8_t family, long place, bool lives)
 	c->backend = (uint16_t)(family == 4 ? 1 : 11);
 	c->end = (uint16_t)(k.last >> NAT_END_SHIFT);
 	*word = nat_pack((uint64_t)c->state, c->time, c->backend, 0);
-	if (family == 4)
-		all.rig->bucket4[place / NAT_BUCKET4].at[place % NAT_BUCKET4].last = k.last;
-	else
-		all.rig->bucket6[place / NAT_BUCKET6].at[place % NAT_BUCKET6] =
-			(struct nat_entry6){.last = k.last, .word = *word};
+	nat_rig_set_key(all.rig, family, (uint64_t)place, &k);
 }
 
 // An empty table, one that is nearly full of connections of any age, or of ones that live; with
@@ -504,6 +499,21 @@ static void note_sent(const struct natref_packet *p, const struct natref_answer 
 	all.recent_cport[n] = p->sport;
 }
 
+// By fate. A packet that is left meets no program in the rig.
+static const enum weir_reason reasons[] = {
+	[NATREF_SENT] = REASON_PASS_SERVICE,
+	[NATREF_ANSWERED] = REASON_PASS_ANSWER_NAT,
+	[NATREF_NO_PEER] = REASON_DROP_NAT_NO_PEER,
+	[NATREF_FULL] = REASON_DROP_NAT_FULL,
+	[NATREF_BUSY] = REASON_DROP_NAT_BUSY,
+	[NATREF_CLASH] = REASON_DROP_NAT_CLASH,
+	[NATREF_UNKNOWN] = REASON_DROP_NAT_UNKNOWN,
+	[NATREF_NO_BACKEND] = REASON_DROP_NO_BACKEND,
+	[NATREF_NO_NEXT_HOP] = REASON_DROP_NO_NEXT_HOP,
+	[NATREF_FAILED] = REASON_DROP_FORWARD,
+	[NATREF_LEFT] = REASON_DROP_PROGRAM,
+};
+
 static void compare_frame(const struct natref_answer *a, const uint8_t *frame, size_t len,
 			  uint32_t verdict, const uint8_t *out, size_t out_len)
 {
@@ -550,12 +560,12 @@ static void play_packet(void)
 
 static void compare_counts(void)
 {
-	uint64_t now[NAT_OUTCOME_COUNT];
+	uint64_t now[WEIR_REASON_COUNT];
 
 	nat_rig_counts(all.rig, now);
-	for (uint32_t o = 0; o < NAT_OUTCOME_COUNT; o++)
-		if (now[o] != all.fates[o])
-			fail("an outcome differs");
+	for (size_t f = 0; f <= NATREF_LEFT; f++)
+		if (now[reasons[f]] != all.fates[f])
+			fail("a reason differs");
 }
 
 static void compare_cells(void)
@@ -575,12 +585,10 @@ static void compare_cells(void)
 // A walk, as control makes once a minute, and the model's.
 static void compare_walk(void)
 {
-	const struct nat_tables tables = {all.rig->nat, all.rig->bucket4, all.rig->bucket6,
-					  NAT_RIG_BLOCKS, NAT_RIG_BLOCKS};
 	static struct nat_census census;
 	struct natref_rest rest = natref_walk(&all.model);
 
-	nat_walk(&tables, all.model.jiffies >> SHIFT, &all.unused, &census);
+	nat_walk(&all.rig->tables, all.model.jiffies >> SHIFT, &all.unused, &census);
 	if (census.living != rest.living || census.opening != rest.opening ||
 	    census.expired != rest.expired)
 		fail("the census differs");
@@ -601,16 +609,10 @@ static uint64_t draw_pause(void)
 
 static void print_fates(void)
 {
-	static const char *const names[] = {
-#define X(symbol, name, text) name,
-		NAT_OUTCOMES(X)
-#undef X
-			"left",
-	};
-
 	printf("errors %llu\n", (unsigned long long)all.errors);
-	for (size_t f = 0; f <= NAT_OUTCOME_COUNT; f++)
-		printf("%s %llu\n", names[f], (unsigned long long)all.fates[f]);
+	for (size_t f = 0; f < NATREF_LEFT; f++)
+		printf("%s %llu\n", reason_name(reasons[f]), (unsigned long long)all.fates[f]);
+	printf("left %llu\n", (unsigned long long)all.fates[NATREF_LEFT]);
 }
 
 // Each of these must have happened: a history without them proves little.

@@ -41,6 +41,7 @@ static const char *expected_word(enum weir_reason reason)
 {
 	switch (reason) {
 	case REASON_PASS_SERVICE:
+	case REASON_PASS_ANSWER_NAT:
 		return "service";
 	case REASON_PASS_ECHO:
 		return "answer";

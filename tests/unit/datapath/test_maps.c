@@ -36,7 +36,8 @@ static const struct object {
 
 // Scratch memory and pace of one program; the answers of the test program.
 static const char *const private_maps[] = {
-	"packets", "event_pace", "randomness", "sum_buffers", "encaps", "pathquotes", "test",
+	"packets", "event_pace", "randomness", "sum_buffers",
+	"encaps",  "pathquotes", "nat_asks",   "test",
 };
 
 static size_t times_shared(const struct bpf_object *obj, const struct bpf_map *map)

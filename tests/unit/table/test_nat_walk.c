@@ -26,13 +26,13 @@ static int begin(void **state)
 {
 	tables = (struct nat_tables){
 		.nat = mem_zalloc(1, sizeof(struct nat_table)),
-		.places4 =
-			mem_zalloc(BLOCKS * NAT_PLACES / NAT_BUCKET4, sizeof(struct nat_bucket4)),
-		.places6 =
-			mem_zalloc(BLOCKS * NAT_PLACES / NAT_BUCKET6, sizeof(struct nat_bucket6)),
-		.n4 = BLOCKS,
-		.n6 = BLOCKS,
 	};
+	for (uint32_t b = 0; b < BLOCKS; b++) {
+		tables.places4[b] =
+			mem_zalloc(NAT_PLACES / NAT_BUCKET4, sizeof(struct nat_bucket4));
+		tables.places6[b] =
+			mem_zalloc(NAT_PLACES / NAT_BUCKET6, sizeof(struct nat_bucket6));
+	}
 	tables.nat->lives = nat_lives(34, 300, 67);
 	tables.nat->end[END] = (struct nat_end){.port_proto = nat_port_proto(80, 6), .family = 4};
 	tables.nat->peer[PEER].word[0] = tables.nat->peer[PEER].word[1] = 1;
@@ -43,22 +43,23 @@ static int begin(void **state)
 static int end(void **state)
 {
 	mem_cleanup_free(&tables.nat);
-	mem_cleanup_free(&tables.places4);
-	mem_cleanup_free(&tables.places6);
+	for (uint32_t b = 0; b < BLOCKS; b++) {
+		mem_cleanup_free(&tables.places4[b]);
+		mem_cleanup_free(&tables.places6[b]);
+	}
 	return 0;
 }
 
-// A connection of IPv4 in the group of its first half: its place, and the cell of this half.
-static uint64_t put(uint32_t client, uint32_t block, uint64_t word, uint32_t *ret_cell)
+// A connection of IPv4 in the group of its first half: its bucket, and the cell of this half.
+static struct nat_entry4 *put(uint32_t client, uint32_t block, uint64_t word, uint32_t *ret_cell)
 {
 	uint32_t half = (uint32_t)nat_hash4(&tables.nat->key, client, 1234, 6);
-	uint64_t bucket = nat_group(4, block, half);
+	struct nat_entry4 *e = tables.places4[block][nat_group(4, 0, half)].at;
 
 	*ret_cell = nat_cell(half);
-	tables.places4[bucket].at[0].last =
-		client | 1234ull << NAT_PORT_SHIFT | (uint64_t)END << NAT_END_SHIFT;
-	tables.places4[bucket].at[0].word = word;
-	return bucket;
+	e->last = client | 1234ull << NAT_PORT_SHIFT | (uint64_t)END << NAT_END_SHIFT;
+	e->word = word;
+	return e;
 }
 
 static void walk(void)
@@ -69,10 +70,10 @@ static void walk(void)
 static void test_living_and_expired(void **state)
 {
 	uint32_t cell;
-	uint64_t a = put(1, 0, nat_pack(NAT_OPENING, NOW - 34, 5, 0), &cell);
-	uint64_t b = put(2, 1, nat_pack(NAT_TALKS, NOW - 301, 5, 0), &cell);
+	struct nat_entry4 *a = put(1, 0, nat_pack(NAT_OPENING, NOW - 34, 5, 0), &cell);
+	struct nat_entry4 *b = put(2, 1, nat_pack(NAT_TALKS, NOW - 301, 5, 0), &cell);
 
-	tables.places6[5000].at[1].word = nat_pack(NAT_TALKS, NOW, 5, PEER);
+	tables.places6[0][5000].at[1].word = nat_pack(NAT_TALKS, NOW, 5, PEER);
 	walk();
 	assert_int_equal(census.living, 2);
 	assert_int_equal(census.opening, 1);
@@ -82,8 +83,8 @@ static void test_living_and_expired(void **state)
 	assert_int_equal(census.of_block[0][1], 0);
 	assert_int_equal(census.of_end[END], 1);
 	assert_int_equal(census.peers, 1);
-	assert_true(tables.places4[a].at[0].word != 0);
-	assert_true(tables.places4[b].at[0].word == 0);
+	assert_true(a->word != 0);
+	assert_true(b->word == 0);
 }
 
 // Its owner is about to write its key.
@@ -91,11 +92,11 @@ static void test_a_place_being_taken(void **state)
 {
 	uint64_t word = nat_pack(NAT_OPENING, NOW - 1000, 5, 0) | NAT_CLAIMED;
 	uint32_t cell;
-	uint64_t a = put(1, 0, word, &cell);
+	struct nat_entry4 *a = put(1, 0, word, &cell);
 
 	walk();
 	assert_int_equal(census.expired, 0);
-	assert_true(tables.places4[a].at[0].word == word);
+	assert_true(a->word == word);
 }
 
 static void test_cells(void **state)
