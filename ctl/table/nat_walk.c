@@ -18,13 +18,15 @@ struct nat_walk_state {
 	struct lives *lives; // [1]: of IPv6
 	uint64_t peers[NAT_PEERS / 64];
 	struct nat_census *census;
+	bool frees; // what has expired
 };
 
-// A connection as the walk has read it.
+// A place, and its connection as it was read.
 struct seen {
 	int family;
 	uint32_t block;
 	uint64_t place; // in the block
+	uint64_t *at;   // the word
 	struct nat_key key;
 	uint64_t word;
 };
@@ -67,19 +69,72 @@ static void note_living(struct nat_walk_state *w, const struct seen *s)
 {
 	struct nat_census *census = w->census;
 	uint64_t peer = nat_peer(s->word) & (NAT_PEERS - 1);
+	struct nat_of_backend *of =
+		&census->of_backend[nat_backend(s->word) & (SERVICE_BACKENDS - 1)];
+	bool opening = nat_state(s->word) == NAT_OPENING;
 
 	census->living++;
-	census->opening += nat_state(s->word) == NAT_OPENING;
+	census->opening += opening;
+	of->living++;
+	of->opening += opening;
 	census->of_block[s->family == 6][s->block]++;
 	census->of_end[s->key.last >> NAT_END_SHIFT & (NAT_ENDS - 1)]++;
 	w->peers[peer / 64] |= 1ull << peer % 64;
 	note_cells(w, s);
 }
 
-// A key that is being written is of a connection that lives; the next walk knows whose.
-static size_t walk_place(struct nat_walk_state *w, struct seen *s, uint64_t *word)
+static void read_key4(const struct nat_entry4 *e, struct seen *s)
 {
-	s->word = load(word);
+	s->key.last = load((const uint64_t *)&e->last);
+}
+
+static void read_key6(const struct nat_entry6 *e, struct seen *s)
+{
+	s->key.last = load((const uint64_t *)&e->last);
+	s->key.client[0] = load((const uint64_t *)&e->client[0]);
+	s->key.client[1] = load((const uint64_t *)&e->client[1]);
+}
+
+// The word is read first: while the place has it, the key is of the same connection.
+static void read_place(const struct nat_tables *t, struct seen *s)
+{
+	uint64_t p = s->place;
+
+	if (s->family == 4) {
+		struct nat_entry4 *e = &t->places4[s->block][p / NAT_BUCKET4].at[p % NAT_BUCKET4];
+
+		s->at = (uint64_t *)&e->word;
+		s->word = load(s->at);
+		read_key4(e, s);
+	} else {
+		struct nat_entry6 *e = &t->places6[s->block][p / NAT_BUCKET6].at[p % NAT_BUCKET6];
+
+		s->at = (uint64_t *)&e->word;
+		s->word = load(s->at);
+		read_key6(e, s);
+	}
+}
+
+// Unless a packet has changed the connection since it was read.
+static bool free_place(const struct seen *s)
+{
+	uint64_t word = s->word;
+
+	return __atomic_compare_exchange_n(s->at, &word, 0, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_RELAXED);
+}
+
+static bool exists(const struct nat_tables *t, int family, uint32_t block)
+{
+	return family == 4 ? t->places4[block] != NULL : t->places6[block] != NULL;
+}
+
+// ---- the walk -----------------------------------------------------------------------------------
+
+// Returns 1 if the place is taken. A key that is being written is of a connection that lives; the
+// next walk knows whose.
+static size_t walk_place(struct nat_walk_state *w, const struct seen *s)
+{
 	if (!s->word)
 		return 0;
 	if (!nat_is_taken(s->word))
@@ -88,44 +143,35 @@ static size_t walk_place(struct nat_walk_state *w, struct seen *s, uint64_t *wor
 		note_living(w, s);
 		return 1;
 	}
-	if (!__atomic_compare_exchange_n(word, &s->word, 0, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_RELAXED))
+	if (w->frees && !free_place(s))
 		return 1;
 	w->census->expired++;
 	return 0;
 }
 
-static size_t walk_place4(struct nat_walk_state *w, uint32_t block, uint64_t place)
-{
-	struct nat_entry4 *e = &w->t->places4[block][place / NAT_BUCKET4].at[place % NAT_BUCKET4];
-	struct seen s = {.family = 4, .block = block, .place = place};
-
-	s.key.last = load((const uint64_t *)&e->last);
-	return walk_place(w, &s, (uint64_t *)&e->word);
-}
-
-static size_t walk_place6(struct nat_walk_state *w, uint32_t block, uint64_t place)
-{
-	struct nat_entry6 *e = &w->t->places6[block][place / NAT_BUCKET6].at[place % NAT_BUCKET6];
-	struct seen s = {.family = 6, .block = block, .place = place};
-
-	s.key.last = load((const uint64_t *)&e->last);
-	s.key.client[0] = load((const uint64_t *)&e->client[0]);
-	s.key.client[1] = load((const uint64_t *)&e->client[1]);
-	return walk_place(w, &s, (uint64_t *)&e->word);
-}
-
 static void walk_block(struct nat_walk_state *w, int family, uint32_t block)
 {
+	struct seen s = {.family = family, .block = block};
+
 	for (uint64_t group = NAT_RESERVED; group < NAT_PLACES; group += NAT_GROUP) {
 		size_t taken = 0;
 
-		for (uint64_t place = group; place < group + NAT_GROUP; place++)
-			taken += family == 4 ? walk_place4(w, block, place)
-					     : walk_place6(w, block, place);
+		for (s.place = group; s.place < group + NAT_GROUP; s.place++) {
+			read_place(w->t, &s);
+			taken += walk_place(w, &s);
+		}
 		if (taken > w->census->fullest)
 			w->census->fullest = taken;
 	}
+}
+
+static void walk_blocks(struct nat_walk_state *w)
+{
+	memset(w->census, 0, sizeof(*w->census));
+	for (int family = 4; family <= 6; family += 2)
+		for (uint32_t block = 0; block < NAT_BLOCKS; block++)
+			if (exists(w->t, family, block))
+				walk_block(w, family, block);
 }
 
 static bool lives_there(const void *arg, uint32_t cell, uint8_t block)
@@ -136,39 +182,78 @@ static bool lives_there(const void *arg, uint32_t cell, uint8_t block)
 }
 
 // Both words to 0, the second one first: a packet takes a peer by its first one.
+static void free_peer(struct nat_peer *peer)
+{
+	__atomic_store_n((uint64_t *)&peer->word[1], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint64_t *)&peer->word[0], 0, __ATOMIC_SEQ_CST);
+}
+
 static void free_peers(struct nat_walk_state *w, struct nat_unused *unused)
 {
-	for (uint32_t p = 1; p < NAT_PEERS; p++) {
-		struct nat_peer *peer = &w->t->nat->peer[p];
-		uint64_t bit = 1ull << p % 64;
-
-		if (w->peers[p / 64] & bit) {
-			w->census->peers++;
-		} else if (unused->peers[p / 64] & bit) {
-			__atomic_store_n((uint64_t *)&peer->word[1], 0, __ATOMIC_SEQ_CST);
-			__atomic_store_n((uint64_t *)&peer->word[0], 0, __ATOMIC_SEQ_CST);
-		}
-	}
+	for (uint32_t p = 1; p < NAT_PEERS; p++)
+		if (~w->peers[p / 64] & unused->peers[p / 64] & 1ull << p % 64)
+			free_peer(&w->t->nat->peer[p]);
 	for (size_t i = 0; i < NAT_PEERS / 64; i++)
 		unused->peers[i] = ~w->peers[i];
+}
+
+static void count_peers(const struct nat_walk_state *w)
+{
+	for (uint32_t p = 1; p < NAT_PEERS; p++)
+		w->census->peers += w->peers[p / 64] >> p % 64 & 1;
 }
 
 void nat_walk(const struct nat_tables *t, uint64_t time, struct nat_unused *unused,
 	      struct nat_census *ret)
 {
 	CLEANUP_FREE struct lives *lives = mem_zalloc(2, sizeof(*lives));
-	struct nat_walk_state w = {.t = t, .time = time, .lives = lives, .census = ret};
+	struct nat_walk_state w = {
+		.t = t, .time = time, .lives = lives, .census = ret, .frees = true};
 
-	memset(ret, 0, sizeof(*ret));
-	for (uint32_t block = 0; block < NAT_BLOCKS; block++) {
-		if (t->places4[block])
-			walk_block(&w, 4, block);
-		if (t->places6[block])
-			walk_block(&w, 6, block);
-	}
+	walk_blocks(&w);
 	for (int mode = 0; mode < 2; mode++)
 		for (int v6 = 0; v6 < 2; v6++)
 			ret->names += nat_cells_walk((uint64_t *)t->nat->cell[mode][v6],
 						     lives_there, &lives[v6]);
+	count_peers(&w);
 	free_peers(&w, unused);
+}
+
+void nat_count(const struct nat_tables *t, uint64_t time, struct nat_census *ret)
+{
+	CLEANUP_FREE struct lives *lives = mem_zalloc(2, sizeof(*lives));
+	struct nat_walk_state w = {.t = t, .time = time, .lives = lives, .census = ret};
+
+	walk_blocks(&w);
+	count_peers(&w);
+}
+
+// ---- connections that end -----------------------------------------------------------------------
+
+static size_t free_block(const struct nat_tables *t, int family, uint32_t block,
+			 bool (*goes)(const void *arg, uint32_t end, uint64_t word),
+			 const void *arg)
+{
+	struct seen s = {.family = family, .block = block};
+	size_t freed = 0;
+
+	for (s.place = NAT_RESERVED; s.place < NAT_PLACES; s.place++) {
+		read_place(t, &s);
+		if (nat_is_taken(s.word) &&
+		    goes(arg, (uint32_t)(s.key.last >> NAT_END_SHIFT), s.word))
+			freed += free_place(&s);
+	}
+	return freed;
+}
+
+size_t nat_free(const struct nat_tables *t,
+		bool (*goes)(const void *arg, uint32_t end, uint64_t word), const void *arg)
+{
+	size_t freed = 0;
+
+	for (int family = 4; family <= 6; family += 2)
+		for (uint32_t block = 0; block < NAT_BLOCKS; block++)
+			if (exists(t, family, block))
+				freed += free_block(t, family, block, goes, arg);
+	return freed;
 }

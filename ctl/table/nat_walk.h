@@ -5,9 +5,11 @@
 // connection that has just been taken up again stays. Pure: the tables are the caller's.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/limits-service.h"
 #include "common/nat.h"
 
 // The tables, as packets see them: the places of each block; NULL: there is no such block.
@@ -22,20 +24,33 @@ struct nat_unused {
 	uint64_t peers[NAT_PEERS / 64];
 };
 
+struct nat_of_backend {
+	uint32_t living, opening;
+};
+
 // The connections that a walk has counted.
 struct nat_census {
 	size_t living;                  // also those that are opening
 	size_t opening;                 // the client has sent a SYN, and nothing else
-	size_t expired;                 // freed by this walk
+	size_t expired;                 // freed by this walk, or not counted as living
 	size_t fullest;                 // most connections in a group of NAT_GROUP places
 	size_t of_block[2][NAT_BLOCKS]; // living, by family ([1]: IPv6) and block
 	size_t of_end[NAT_ENDS];        // living, by end
 	size_t peers;                   // in use
 	size_t names;                   // blocks that were removed from cells
+	struct nat_of_backend of_backend[SERVICE_BACKENDS]; // by number
 };
 
-// time: now, in ticks. The cells must not have changed for a tick: a packet may still take a
-// place in the block that was the newest one. A peer is freed if two walks have found no connection
-// that names it.
+// time: now, in ticks. No packet may be on its way that has read a cell before it changed: it may
+// still take a place in the block that was the newest one. A peer is freed if two walks have found
+// no connection that names it.
 void nat_walk(const struct nat_tables *t, uint64_t time, struct nat_unused *unused,
 	      struct nat_census *ret);
+
+// The same census without a change of the tables.
+void nat_count(const struct nat_tables *t, uint64_t time, struct nat_census *ret);
+
+// Frees the connections for which `goes` returns true, by their end and word, whatever their age.
+// Returns how many.
+size_t nat_free(const struct nat_tables *t,
+		bool (*goes)(const void *arg, uint32_t end, uint64_t word), const void *arg);

@@ -50,11 +50,12 @@ static int end(void **state)
 	return 0;
 }
 
-// A connection of IPv4 in the group of its first half: its bucket, and the cell of this half.
+// A connection of IPv4 in the group of its first half: its place, and the cell of this half.
 static struct nat_entry4 *put(uint32_t client, uint32_t block, uint64_t word, uint32_t *ret_cell)
 {
 	uint32_t half = (uint32_t)nat_hash4(&tables.nat->key, client, 1234, 6);
-	struct nat_entry4 *e = tables.places4[block][nat_group(4, 0, half)].at;
+	struct nat_entry4 *e =
+		&tables.places4[block][nat_group(4, 0, half)].at[client % NAT_BUCKET4];
 
 	*ret_cell = nat_cell(half);
 	e->last = client | 1234ull << NAT_PORT_SHIFT | (uint64_t)END << NAT_END_SHIFT;
@@ -123,6 +124,67 @@ static void test_peers(void **state)
 	assert_int_equal(census.peers, 0);
 }
 
+static void test_by_backend(void **state)
+{
+	uint32_t cell;
+
+	put(1, 0, nat_pack(NAT_OPENING, NOW, 5, 0), &cell);
+	put(2, 1, nat_pack(NAT_TALKS, NOW, 5, 0), &cell);
+	put(3, 1, nat_pack(NAT_TALKS, NOW, 7, 0), &cell);
+	put(4, 1, nat_pack(NAT_TALKS, NOW - 301, 7, 0), &cell);
+	walk();
+	assert_int_equal(census.of_backend[5].living, 2);
+	assert_int_equal(census.of_backend[5].opening, 1);
+	assert_int_equal(census.of_backend[7].living, 1);
+	assert_int_equal(census.of_backend[7].opening, 0);
+}
+
+// A look frees no connection, no name of a block and no peer.
+static void test_count(void **state)
+{
+	uint32_t cell;
+	struct nat_entry4 *living = put(1, 0, nat_pack(NAT_TALKS, NOW, 5, PEER), &cell);
+	struct nat_entry4 *expired = put(2, 1, nat_pack(NAT_TALKS, NOW - 301, 5, 0), &cell);
+	struct nat_table before;
+
+	tables.nat->cell[0][0][3] = 0x0102;
+	before = *tables.nat;
+	for (int n = 0; n < 2; n++)
+		nat_count(&tables, NOW, &census);
+	assert_int_equal(census.living, 1);
+	assert_int_equal(census.expired, 1);
+	assert_int_equal(census.peers, 1);
+	assert_int_equal(census.names, 0);
+	assert_true(living->word && expired->word);
+	assert_memory_equal(&before, tables.nat, sizeof(before));
+}
+
+// Its backend is *arg. All connections here are of END.
+static bool is_of(const void *arg, uint32_t end, uint64_t word)
+{
+	assert_int_equal(end, END);
+	return nat_backend(word) == *(const uint64_t *)arg;
+}
+
+static void test_freed(void **state)
+{
+	const uint64_t backend = 5;
+	uint64_t taking = nat_pack(NAT_OPENING, NOW, 5, 0) | NAT_CLAIMED;
+	uint32_t cell;
+	struct nat_entry4 *a = put(1, 0, nat_pack(NAT_TALKS, NOW, 5, 0), &cell);
+	struct nat_entry4 *b = put(2, 1, nat_pack(NAT_CLOSED, NOW - 301, 5, 0), &cell);
+	struct nat_entry4 *other = put(3, 1, nat_pack(NAT_TALKS, NOW, 6, 0), &cell);
+	struct nat_entry4 *taken = put(4, 1, taking, &cell);
+	struct nat_entry6 *six = &tables.places6[1][5000].at[1];
+
+	six->word = nat_pack(NAT_TALKS, NOW, 5, 0);
+	six->last = (uint64_t)END << NAT_END_SHIFT;
+	assert_int_equal(nat_free(&tables, is_of, &backend), 3);
+	assert_true(!a->word && !b->word && !six->word);
+	assert_true(other->word != 0);
+	assert_true(taken->word == taking);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +192,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_place_being_taken, begin, end),
 		cmocka_unit_test_setup_teardown(test_cells, begin, end),
 		cmocka_unit_test_setup_teardown(test_peers, begin, end),
+		cmocka_unit_test_setup_teardown(test_by_backend, begin, end),
+		cmocka_unit_test_setup_teardown(test_count, begin, end),
+		cmocka_unit_test_setup_teardown(test_freed, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
