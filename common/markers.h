@@ -47,8 +47,9 @@
 	X(SLOTS_N) \
 	X(BACKENDS) \
 	X(BACKENDS_N) \
-	/* services in nat or fullnat: 1: there are, or were; struct nat_table; struct nat_use */ \
+	/* services in nat or fullnat: 0: none, 2: some have left it, 1: others */ \
 	X(NATS) \
+	/* struct nat_table; struct nat_use */ \
 	X(NAT) \
 	X(NAT_USES)
 /* clang-format on */

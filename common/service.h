@@ -37,16 +37,13 @@ enum backend_state {
 
 #define BACKEND_NONE 0 /* the number of no backend */
 
-/* Bit of service.mode: some of its connections began in nat or fullnat, and remain so. */
-#define SERVICE_WAS_NAT 0x80u
-
 /* A stable slot and IPv4 need only the first of its two cache lines. */
 struct service {
 	__u32 size;       /* slots: a prime */
 	__u32 first_slot; /* in the array of slots */
 	__u16 id;         /* index of its counters, in the range of backends */
 	__u16 path_ticks; /* pin_ticks() of SERVICE_PATH_S */
-	__u8 mode;        /* enum service_mode, and perhaps SERVICE_WAS_NAT */
+	__u8 mode;        /* enum service_mode */
 	__u8 hash;        /* enum service_hash */
 	__u8 udp_move;    /* udp goes to the owner immediately, in any state of the slot */
 	__u8 pin_shift;   /* pin_shift(HZ) */

@@ -73,6 +73,15 @@ static __always_inline int leave_foreign(struct packet *pkt)
 	return pkt->passed;
 }
 
+/* Also if the service has left nat or fullnat: then weir_nat returns packets of other
+ * connections. */
+static __always_inline bool is_for_nat(const struct packet *pkt, const struct service *s)
+{
+	if (marker_is(MARK_NATS, 0) || pkt->returned)
+		return false;
+	return service_mode_does(s->mode) & MODE_NAT || marker_is(MARK_NATS, 2);
+}
+
 /* Decides a packet that passed and is for a service, or is ICMP and may follow one: a reason, or
  * TO_NAT. */
 static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
@@ -97,8 +106,10 @@ static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 	}
 	if (!(s = service_at((__u32)pkt->service)))
 		return REASON_DROP_INTERNAL;
-	if (!marker_is(MARK_NATS, 0) && service_mode_does(s->mode) & MODE_NAT)
+	if (is_for_nat(pkt, s))
 		return TO_NAT;
+	if (!marker_is(MARK_NATS, 0) && service_mode_does(s->mode) & MODE_NAT)
+		return REASON_DROP_FORWARD;
 	reason = to_backend(ctx, pkt, s, &backend);
 	service_count(s, pkt, backend, reason);
 	return reason;

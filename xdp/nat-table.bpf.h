@@ -18,8 +18,6 @@
 #include "xdp/order.bpf.h"
 #include "xdp/service-maps.bpf.h"
 
-struct one_value nat_uses SEC(".maps"); /* struct nat_use, by number of an end */
-
 /* The places of a block are a map of their own, so the memory that they take follows the number of
  * blocks, and two generations have the same blocks. */
 #define NAT_PLACES_MAP(entry)              \
@@ -76,18 +74,6 @@ static __always_inline void *nat_buckets_at(const int family, __u64 number, cons
 static __always_inline void *nat_bucket_at(const int family, __u64 number)
 {
 	return nat_buckets_at(family, number, 1);
-}
-
-static __always_inline const struct nat_end *nat_end_at(__u64 number)
-{
-	return &nat()->end[BOUND(number, NAT_ENDS - 1)];
-}
-
-static __always_inline const struct nat_use *nat_use_of(__u64 end)
-{
-	const struct nat_use *uses = (const void *)MARKER_PTR(MARK_NAT_USES);
-
-	return &uses[BOUND(end, NAT_ENDS - 1)];
 }
 
 static __always_inline const struct nat_block *nat_block_of(const int family, __u64 place)
@@ -208,13 +194,6 @@ static __always_inline __u64 nat_keys_differ(const struct nat_key *a, const stru
 {
 	return ((a->last ^ b->last) & mask) | (a->client[0] ^ b->client[0]) |
 	       (a->client[1] ^ b->client[1]);
-}
-
-static __always_inline bool same_address(const int family, const __u32 *a, const __u32 *b)
-{
-	if (family == 4)
-		return a[0] == b[0];
-	return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]));
 }
 
 /* The port of the backend, as in the packet. */

@@ -9,6 +9,7 @@
 #include "xdp/balance.bpf.h"
 #include "xdp/nat-begin.bpf.h"
 #include "xdp/nat-rewrite.bpf.h"
+#include "xdp/overlay.bpf.h"
 #include "xdp/station.bpf.h"
 
 /* A common packet and where it has arrived. */
@@ -56,11 +57,6 @@ static __always_inline bool nat_leaves(struct xdp_md *ctx, __u32 ifindex, int *r
 	return bpf_redirect_map(&egress, ifindex, 0) == XDP_REDIRECT;
 }
 
-static __always_inline const __u32 *nat_dst_of(const __u8 *ip, const int family)
-{
-	return addresses_of(ip, family) + (family == 4 ? 1 : 4);
-}
-
 static __always_inline void nat_copy_address(const int family, __u32 *to, const __u32 *from)
 {
 	to[0] = from[0];
@@ -72,24 +68,6 @@ static __always_inline void nat_copy_address(const int family, __u32 *to, const 
 }
 
 /* ---- to the backend -------------------------------------------------------------------------- */
-
-/* The number of the end that the packet is for, or 0. */
-static __always_inline __u64 nat_end_of(const int family, const __u32 *vip, __u32 port_proto)
-{
-	__u32 mix = nat_mix(family, vip, port_proto);
-
-#pragma unroll
-	for (int i = 0; i < 2; i++) {
-		__u32 cell = nat_end_cell(mix, i);
-		__u64 number = nat()->end_at[i][BOUND(cell, NAT_END_CELLS - 1)];
-		const struct nat_end *end = nat_end_at(number);
-
-		if (number && end->port_proto == port_proto && end->family == (__u32)family &&
-		    same_address(family, end->vip, vip))
-			return number;
-	}
-	return 0;
-}
 
 static __always_inline void nat_names_of(const int family, const __u32 *src, const __u32 *dst,
 					 __u32 ports, struct nat_ask *ret)
@@ -413,6 +391,19 @@ static __always_inline void nat_count_answer(__u64 end, __u64 word, __u32 bytes)
 	nat_count_back(nat_backend(word), bytes);
 }
 
+/* Is the client blocked as a destination? Answers meet no other entries. */
+static __always_inline bool nat_is_blocked(const int family, const __u32 *client, __u32 length)
+{
+	struct overlay_addr to;
+
+	if (likely(!*(const volatile __u32 *)&knobs.overlay) || (is_test() && !test_is_live()))
+		return false;
+	if (family == 4)
+		return overlay_to4(client[0], length) == REASON_DROP_BLOCK_TO;
+	to = addr6(client);
+	return overlay_to6(to.high, to.low, length) == REASON_DROP_BLOCK_TO;
+}
+
 static __always_inline int nat_send_answer(struct xdp_md *ctx, const int family,
 					   const struct nat_packet p, const struct nat_held h,
 					   int *ret_verdict)
@@ -424,6 +415,8 @@ static __always_inline int nat_send_answer(struct xdp_md *ctx, const int family,
 	if (unlikely(!nat_has_way(nat_peer(h.word))))
 		return REASON_DROP_NAT_NO_PEER;
 	nat_names_back(family, h.key, nat_end_at(end), &names);
+	if (nat_is_blocked(family, names.dst, p.k.length))
+		return REASON_DROP_BLOCK_TO;
 	nat_translate(p.at.ip, p.k, family, &names);
 	reason = nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
 	if (likely(reason == REASON_PASS_ANSWER_NAT))

@@ -249,12 +249,19 @@ __noinline int overlay6(__u64 src_high, __u64 src_low, __u64 dst_high, __u64 dst
 
 /* ---- all entries ----------------------------------------------------------------------------- */
 
-/* Decides by all entries. A host precedes a prefix. */
-static __always_inline int decide_all(const struct overlay_ends *ends, int family, __u64 epoch,
-				      struct overlay_found *found)
+/* Bits of knobs.overlay: entries of both directions, or those for a destination. */
+#define WANT_ALL (~0u)
+#define WANT_TO_ONLY                                           \
+	(OVERLAY_HOSTS4_TO | OVERLAY_HOSTS6_TO |               \
+	 (OVERLAY_NETS4 | OVERLAY_NETS6) << OVERLAY_BLOCK_TO | \
+	 (OVERLAY_NETS4 | OVERLAY_NETS6) << OVERLAY_ALLOW_TO)
+
+/* Decides by all entries of `only`. A host precedes a prefix. */
+static __always_inline int decide_all(const struct overlay_ends *ends, int family, __u32 only,
+				      __u64 epoch, struct overlay_found *found)
 {
 	const struct overlay_addr *src = &ends->src, *dst = &ends->dst;
-	__u32 want = *(volatile __u32 *)&knobs.overlay;
+	__u32 want = *(volatile __u32 *)&knobs.overlay & only;
 	bool near_src = want & WANT_NETS(family) && is_near(src, family, true, &epoch);
 	bool near_dst = want & WANT_NETS(family) && is_near(dst, family, false, &epoch);
 	__u64 from = 0, to = 0;
@@ -306,7 +313,7 @@ static __always_inline void hit(const struct overlay_found *found, int family, _
 /* The whole overlay. A commit between the reading of the epoch and the look-ups, some of which may
  * have met what the command did after it: once more, with the new epoch. No address orders what the
  * helper reads in a trie, so there are barriers. */
-static __always_inline int overlay_whole(struct packet *pkt, int family,
+static __always_inline int overlay_whole(__u32 length, int family, __u32 only,
 					 const struct overlay_ends *ends)
 {
 	struct overlay_found found = {};
@@ -314,15 +321,15 @@ static __always_inline int overlay_whole(struct packet *pkt, int family,
 	int reason;
 
 	read_barrier();
-	reason = decide_all(ends, family, epoch, &found);
+	reason = decide_all(ends, family, only, epoch, &found);
 	read_barrier();
 	if (unlikely(epoch_now() != epoch)) {
 		found = (struct overlay_found){};
 		epoch = epoch_now();
 		read_barrier();
-		reason = decide_all(ends, family, epoch, &found);
+		reason = decide_all(ends, family, only, epoch, &found);
 	}
-	hit(&found, family, pkt->length);
+	hit(&found, family, length);
 	return reason;
 }
 
@@ -334,7 +341,7 @@ __noinline int overlay_whole4(struct packet *pkt)
 		return REASON_DROP_INTERNAL;
 	ends.src.low = pkt->src[0];
 	ends.dst.low = pkt->dst[0];
-	return overlay_whole(pkt, 4, &ends);
+	return overlay_whole(pkt->length, 4, WANT_ALL, &ends);
 }
 
 static __always_inline struct overlay_addr addr6(const __u32 *words)
@@ -353,7 +360,23 @@ __noinline int overlay_whole6(struct packet *pkt)
 		return REASON_DROP_INTERNAL;
 	ends.src = addr6(pkt->src);
 	ends.dst = addr6(pkt->dst);
-	return overlay_whole(pkt, 6, &ends);
+	return overlay_whole(pkt->length, 6, WANT_ALL, &ends);
+}
+
+/* Only entries for the destination: REASON_PASS_ALLOW, REASON_DROP_BLOCK_TO, or GO_ON. Addresses
+ * are as in struct overlay_addr. */
+__noinline int overlay_to4(__u32 dst, __u32 length)
+{
+	const struct overlay_ends ends = {.dst = {0, dst}};
+
+	return overlay_whole(length, 4, WANT_TO_ONLY, &ends);
+}
+
+__noinline int overlay_to6(__u64 dst_high, __u64 dst_low, __u32 length)
+{
+	const struct overlay_ends ends = {.dst = {dst_high, dst_low}};
+
+	return overlay_whole(length, 6, WANT_TO_ONLY, &ends);
 }
 
 /* REASON_PASS_ALLOW, REASON_DROP_BLOCK_*, or GO_ON. Neighbour discovery is never cut here. */

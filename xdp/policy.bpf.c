@@ -167,8 +167,10 @@ int weir_nat(struct xdp_md *ctx)
 	verdict = nat_after(ctx, pkt);
 	if (verdict != GO_ON)
 		return verdict;
-	if (pkt->family)
-		return finish(ctx, pkt, REASON_DROP_FORWARD);
+	if (pkt->family) {
+		pkt->returned = 1;
+		bpf_tail_call_static(ctx, &stages, STAGE_BALANCE);
+	}
 	bpf_tail_call_static(ctx, &stages, STAGE_GENERAL);
 	return finish_lost(ctx);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "xdp/balance.bpf.h"
+#include "xdp/nat-near.bpf.h"
 #include "xdp/short-frame.bpf.h"
 #include "xdp/short-read.bpf.h"
 
@@ -308,6 +309,8 @@ static __always_inline struct fate balance_common(struct xdp_md *ctx, const stru
 	    is_martian_common(k, family))
 		return ASK;
 	if (p.nats && service_mode_does(t.s->mode) & MODE_NAT)
+		return hand_to_nat(ctx, f);
+	if (p.nats && marker_is(MARK_NATS, 2) && nat_is_former(at.ip, family))
 		return hand_to_nat(ctx, f);
 	if (!is_ready(ctx, k, family, at) || !choose_common(k, family, at.ip, &t) ||
 	    !find_backend(ctx, &t))

@@ -143,6 +143,15 @@ static void mark_none(struct markers *m)
 	mark_table(m, MARK_BACKENDS, PART_BACKENDS, 0);
 }
 
+// The value of MARK_NATS.
+static uint64_t nats_of(const struct nat_use *uses)
+{
+	for (uint32_t end = 0; uses && end < NAT_ENDS; end++)
+		if (uses[end].mode == NAT_USE_FORMER)
+			return 2;
+	return uses != NULL;
+}
+
 int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char *previous,
 		    struct markers *markers, struct err *err)
 {
@@ -162,7 +171,7 @@ int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char
 	mark_table(markers, MARK_SERVICES, PART_SERVICES, b->lb->n_services);
 	mark_table(markers, MARK_SLOTS, PART_RINGS, b->lb->n_slots);
 	mark_table(markers, MARK_BACKENDS, PART_BACKENDS, backends);
-	markers_number(markers, MARK_NATS, b->uses != NULL);
+	markers_number(markers, MARK_NATS, nats_of(b->uses));
 	return 0;
 }
 
@@ -278,9 +287,6 @@ static int fill_services(const struct generation *g, const struct lb_load *b, st
 		return code;
 	for (size_t s = 0; s < n; s++)
 		lb_service_value(&b->lb->services[s], b->hz, (struct service *)m.at + s);
-	for (uint32_t end = 0; b->uses && end < NAT_ENDS; end++)
-		if (b->uses[end].mode == NAT_USE_FORMER)
-			((struct service *)m.at)[b->uses[end].service].mode |= SERVICE_WAS_NAT;
 	return 0;
 }
 

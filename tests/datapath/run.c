@@ -198,6 +198,7 @@ static int run_all(const char *only, const char *cases, bool as_here)
 		suite_run(field_tests, only, &tally);
 		suite_run(nat_tests, only, &tally);
 		suite_run(nat_maps_tests, only, &tally);
+		suite_run(nat_policy_tests, only, &tally);
 	}
 	run_once(only, cases, &tally);
 	run_reordering(only, as_here ? NULL : cases, &tally);
