@@ -316,7 +316,7 @@ EXECUTED = $(patsubst %.c,$(O)/%.o,$(wildcard tests/executed/*.c))
 
 $(EXECUTED): $(BENCH_SKELETONS)
 
-$(O)/tests/executed/run: $(EXECUTED) $(EXECUTED_ROWS) $(O)/tests/datapath/nat_rig.o $(O)/tests/datapath/nat_world.o $(O)/libweir.a
+$(O)/tests/executed/run: $(EXECUTED) $(EXECUTED_ROWS) $(patsubst %,$(O)/tests/datapath/%.o,balance_rig frame nat_policy_rig nat_rig nat_world rig suite) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c

@@ -9,11 +9,11 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/datapath/generation_load.h"
+#include "ctl/control/candidate.h"
 #include "ctl/datapath/parts.h"
-#include "ctl/table/nat_names.h"
-#include "tests/datapath/balance_rig.h"
-#include "tests/datapath/nat_world.h"
+#include "ctl/datapath/test_program.h"
+#include "tests/datapath/nat_policy_rig.h"
+#include "tests/datapath/rig.h"
 #include "tests/datapath/suite.h"
 
 #define VERIFIED_MAX 57000 // instructions
@@ -21,153 +21,12 @@
 #define ACK          0x10
 #define SYN_ACK      0x12
 
-// The services are loaded in other modes than the text says.
-static const char policy_text[] =
-	"default pass\n"
-	"drop from 10.0.0.66\n"
-	"\"noisy\" pass from 10.0.0.77 log 1/s\n"
-	"service near { vip 10.0.0.1; port 80; mode dr; backend 10.0.0.3 }\n"
-	"service far { vip 10.0.0.2; port 80; mode dr; backend 10.0.0.3 }\n";
-
-struct world {
-	struct rig *rig;
-	struct candidate *c;
-	struct test_program *test;
-	struct nat_table *nat;
-	struct mapping table, backends, places[2];
-	struct generation_cost cost;
-	struct nat_use uses[NAT_ENDS];
-	uint8_t out[NAT_WORLD_FRAME];
-	size_t out_len;
-};
-
-// ---- the world ----------------------------------------------------------------------------------
-
-static void add_end(struct world *w, uint32_t number, uint8_t vip, enum nat_mode mode)
-{
-	const struct lb_service *s = &w->c->lb.lb->services[number - 1];
-	struct nat_names_of_frame n = nat_world_names(4, vip, vip);
-
-	w->nat->end[number] =
-		(struct nat_end){.port_proto = nat_port_proto(htons(80), IPPROTO_TCP), .family = 4};
-	memcpy(w->nat->end[number].vip, n.src, 16);
-	w->uses[number] =
-		(struct nat_use){.service = number - 1, .id = s->id, .mode = (uint8_t)mode};
-	nat_end_put(w->nat, number);
-}
-
-static void add_block(struct world *w, uint32_t block)
-{
-	size_t bytes = NAT_PLACES * sizeof(struct nat_entry4);
-	CLEANUP_FD int fd = mapping_make("weir_places", bytes);
-	struct err err = {0};
-
-	if (fd < 0 || bpf_map_update_elem(w->rig->instance->nat4, &block, &fd, BPF_ANY) ||
-	    mapping_open(&w->places[block], fd, bytes, &err))
-		test_die(&err);
-	for (size_t c = 0; c < NAT_CELLS; c++)
-		w->nat->cell[block][0][c] = block + 1;
-}
-
-static void fill_table(struct world *w)
-{
-	struct nat_names_of_frame n = nat_world_names(4, BACKEND, SOURCE);
-	uint32_t shift = pin_shift(clock_hz()), backend[4];
-	struct err err = {0};
-
-	if (mapping_open(&w->table, w->rig->instance->nat, sizeof(struct nat_table), &err))
-		test_die(&err);
-	w->nat = w->table.at;
-	memset(w->nat, 0, sizeof(*w->nat));
-	w->nat->shift = shift;
-	w->nat->lives =
-		nat_lives(pin_life(30ull * clock_hz(), shift), pin_life(300ull * clock_hz(), shift),
-			  pin_life(60ull * clock_hz(), shift));
-	w->nat->device[RIG_IFACE] = w->rig->ifindex;
-	add_end(w, 1, VIP_NAT, NAT_USE_NAT);
-	add_end(w, 2, VIP_FULLNAT, NAT_USE_FULLNAT);
-	add_block(w, 0);
-	add_block(w, 1);
-	memcpy(w->nat->block[0][1].source, n.dst, 16);
-	nat_source_put(w->nat, 4, 1);
-	memcpy(backend, n.src, 16);
-	nat_near_backend(w->nat, 4, backend, 80, IPPROTO_TCP);
-}
-
-static void fill_backends(struct world *w)
-{
-	const struct lb_state *lb = w->c->lb.lb;
-	struct nat_names_of_frame n = nat_world_names(4, BACKEND, BACKEND);
-	struct err err = {0};
-	size_t bytes;
-
-	if (mapping_bytes(w->c->generation->fd[PART_BACKENDS], &bytes, &err) ||
-	    mapping_open(&w->backends, w->c->generation->fd[PART_BACKENDS], bytes, &err))
-		test_die(&err);
-	for (size_t m = 0; m < lb->n_members; m++) {
-		struct backend *to = (struct backend *)w->backends.at + lb->members[m].id;
-
-		*to = (struct backend){.mac = {2, 0, 0, 0, 0, 9},
-				       .mac_own = {2, 0, 0, 0, 0, 1},
-				       .mtu = 1500,
-				       .family = 4,
-				       .ifindex = w->rig->ifindex};
-		memcpy(to->addr, n.src, sizeof(to->addr));
-	}
-}
-
-// former: services that have left nat for dr.
-static struct world *world_new(bool former)
-{
-	static const struct dns_options no_names;
-	struct world *w = mem_new(struct world);
-	struct generation_options options = {.general_only = rig_is_general_only(),
-					     .reorders = rig_is_reordering()};
-	struct err err = {0};
-
-	w->rig = rig_new(64);
-	w->c = candidate_new(&no_names, NULL);
-	balance_rig_compile(w->c, policy_text);
-	if (lb_apply_plan(&w->c->lb, w->c->resolved, NULL, 0, w->c->diag, &err))
-		test_die(&err);
-	if (!former) {
-		w->c->lb.lb->services[0].mode = SERVICE_NAT;
-		w->c->lb.lb->services[1].mode = SERVICE_FULLNAT;
-	}
-	fill_table(w);
-	if (former)
-		w->uses[1].mode = w->uses[2].mode = NAT_USE_FORMER;
-	for (size_t r = 0; r < w->c->image->n_rules; r++)
-		w->c->image->rules[r].counter = (uint32_t)r;
-	w->c->lb.load.uses = w->uses;
-	options.load = &w->c->lb.load;
-	if (generation_load(w->rig->instance, w->c->image, &options, &w->c->generation, &w->cost,
-			    &err) ||
-	    test_program_open(w->rig->instance, w->c->generation, &w->test, &err))
-		test_die(&err);
-	fill_backends(w);
-	rig_policy(w->rig, PROG_ACTIVE, w->c->generation);
-	rig_iface(w->rig, RIG_IFACE);
-	return w;
-}
-
-static void world_free(struct world *w)
-{
-	rig_policy(w->rig, PROG_ACTIVE, w->rig->policy);
-	mapping_close(&w->table);
-	mapping_close(&w->backends);
-	mapping_close(&w->places[0]);
-	mapping_close(&w->places[1]);
-	test_program_free(w->test);
-	candidate_free(w->c);
-	rig_free(w->rig);
-	free(w);
-}
-
 // ---- packets ------------------------------------------------------------------------------------
 
+static uint8_t sent[NAT_WORLD_FRAME]; // the last frame, as it left
+
 // The frame was counted once, with this reason.
-static bool sends(struct test *t, struct world *w, const struct nat_names_of_frame *n,
+static bool sends(struct test *t, struct nat_policy *w, const struct nat_names_of_frame *n,
 		  uint8_t flags, enum weir_reason reason)
 {
 	struct frame f = {0};
@@ -179,8 +38,7 @@ static bool sends(struct test *t, struct world *w, const struct nat_names_of_fra
 		   "%zu reasons, the first is %s instead of %s", o.moved_n,
 		   o.moved_n ? reason_name(o.moved[0].reason) : "none", reason_name(reason)))
 		return false;
-	w->out_len = o.out->len;
-	memcpy(w->out, o.out->at, w->out_len < sizeof(w->out) ? w->out_len : sizeof(w->out));
+	memcpy(sent, o.out->at, sizeof(sent));
 	return true;
 }
 
@@ -195,19 +53,19 @@ static struct nat_names_of_frame turned(const struct nat_names_of_frame *n)
 }
 
 // A connection there and back, from the client with this last byte.
-static void check_connection(struct test *t, struct world *w, uint8_t client, uint8_t vip)
+static void check_connection(struct test *t, struct nat_policy *w, uint8_t client, uint8_t vip)
 {
 	struct nat_names_of_frame n = nat_world_names(4, client, vip), to, back;
 
 	if (!sends(t, w, &n, SYN, REASON_PASS_SERVICE))
 		return;
-	to = nat_world_read(w->out);
+	to = nat_world_read(sent);
 	CHECK(t, to.dst[3] == BACKEND, "not to the backend");
 	CHECK(t, to.src[3] == (vip == VIP_FULLNAT ? SOURCE : client), "from .%u", to.src[3]);
 	back = turned(&to);
 	if (!sends(t, w, &back, SYN_ACK, REASON_PASS_ANSWER_NAT))
 		return;
-	to = nat_world_read(w->out);
+	to = nat_world_read(sent);
 	CHECK(t, to.src[3] == vip && to.dst[3] == client && to.dport == n.sport, "another client");
 	sends(t, w, &n, ACK, REASON_PASS_SERVICE);
 	n.sport++;
@@ -216,7 +74,7 @@ static void check_connection(struct test *t, struct world *w, uint8_t client, ui
 	sends(t, w, &back, ACK, REASON_PASS_DEFAULT);
 }
 
-static struct service_counter counted(const struct world *w, uint32_t id)
+static struct service_counter counted(const struct nat_policy *w, uint32_t id)
 {
 	CLEANUP_FREE struct service_counter *values = NULL;
 	struct service_counter sum = {0};
@@ -238,7 +96,7 @@ static struct service_counter counted(const struct world *w, uint32_t id)
 	return sum;
 }
 
-static void check_counters(struct test *t, const struct world *w, uint32_t service)
+static void check_counters(struct test *t, const struct nat_policy *w, uint32_t service)
 {
 	const struct lb_service *s = &w->c->lb.lb->services[service];
 	struct service_counter c = counted(w, s->id);
@@ -253,35 +111,35 @@ static void check_counters(struct test *t, const struct world *w, uint32_t servi
 
 static void test_connections(struct test *t)
 {
-	struct world *w = world_new(false);
+	struct nat_policy *w = nat_policy_new(false);
 
 	check_connection(t, w, CLIENT, VIP_NAT);
 	check_connection(t, w, CLIENT, VIP_FULLNAT);
 	check_counters(t, w, 0);
 	check_counters(t, w, 1);
-	world_free(w);
+	nat_policy_free(w);
 }
 
 // The rules precede, and a rule that logs leaves its packets to the general program.
 static void test_rules(struct test *t)
 {
-	struct world *w = world_new(false);
+	struct nat_policy *w = nat_policy_new(false);
 	struct nat_names_of_frame n = nat_world_names(4, 66, VIP_NAT);
 
 	sends(t, w, &n, SYN, REASON_DROP_RULE);
 	check_connection(t, w, 77, VIP_NAT);
 	check_connection(t, w, 77, VIP_FULLNAT);
-	world_free(w);
+	nat_policy_free(w);
 }
 
 // Entries for the client as a destination stop answers; others do not.
 static void test_entries(struct test *t)
 {
-	struct world *w = world_new(false);
+	struct nat_policy *w = nat_policy_new(false);
 	struct nat_names_of_frame n = nat_world_names(4, CLIENT, VIP_FULLNAT), back;
 
 	sends(t, w, &n, SYN, REASON_PASS_SERVICE);
-	back = nat_world_read(w->out);
+	back = nat_world_read(sent);
 	back = turned(&back);
 	rig_overlay_text(w->rig, "block-from 10.0.0.5, block-from 10.0.0.2, block-from 10.0.0.3");
 	sends(t, w, &back, SYN_ACK, REASON_PASS_ANSWER_NAT);
@@ -293,14 +151,14 @@ static void test_entries(struct test *t)
 	rig_overlay_text(w->rig, "block-to 10.0.0.0/29, allow-to 10.0.0.5");
 	sends(t, w, &back, SYN_ACK, REASON_PASS_ANSWER_NAT);
 	rig_overlay_text(w->rig, "");
-	world_free(w);
+	nat_policy_free(w);
 }
 
 // A connection that began before: in the own bucket of its first half.
-static bool begin_old(struct world *w, uint32_t end, const struct nat_names_of_frame *n,
+static bool begin_old(struct nat_policy *w, uint32_t end, const struct nat_names_of_frame *n,
 		      uint16_t backend)
 {
-	struct nat_bucket4 *places = w->places[1].at;
+	struct nat_bucket4 *places = w->places[0][1].at;
 	struct nat_entry4 *e;
 	uint32_t client, half;
 
@@ -318,30 +176,30 @@ static bool begin_old(struct world *w, uint32_t end, const struct nat_names_of_f
 // Services that have left nat and fullnat: their connections stay, and none begins.
 static void test_former(struct test *t)
 {
-	struct world *after = world_new(true);
+	struct nat_policy *after = nat_policy_new(true);
 	struct nat_names_of_frame n = nat_world_names(4, CLIENT, VIP_FULLNAT), to, back;
 	const struct lb_service *s;
 
 	s = &after->c->lb.lb->services[1];
 	sends(t, after, &n, SYN, REASON_PASS_SERVICE);
-	to = nat_world_read(after->out);
+	to = nat_world_read(sent);
 	CHECK(t, to.dst[3] == VIP_FULLNAT && to.src[3] == CLIENT, "dr has changed addresses");
 	CHECK(t, begin_old(after, 2, &n, after->c->lb.lb->members[s->first_member].id), "no place");
 	sends(t, after, &n, ACK, REASON_PASS_SERVICE);
-	to = nat_world_read(after->out);
+	to = nat_world_read(sent);
 	CHECK(t, to.dst[3] == BACKEND && to.src[3] == SOURCE, "the connection was not kept");
 	back = turned(&to);
 	sends(t, after, &back, ACK, REASON_PASS_ANSWER_NAT);
 	n.sport++;
 	sends(t, after, &n, ACK, REASON_PASS_SERVICE);
-	to = nat_world_read(after->out);
+	to = nat_world_read(sent);
 	CHECK(t, to.dst[3] == VIP_FULLNAT, "another connection is dr");
-	world_free(after);
+	nat_policy_free(after);
 }
 
 // ---- test programs ------------------------------------------------------------------------------
 
-static struct test_result ask(const struct world *w, const struct nat_names_of_frame *n,
+static struct test_result ask(const struct nat_policy *w, const struct nat_names_of_frame *n,
 			      uint8_t flags)
 {
 	const struct policy_test question = {.live = 1};
@@ -357,7 +215,7 @@ static struct test_result ask(const struct world *w, const struct nat_names_of_f
 
 static void test_questions(struct test *t)
 {
-	struct world *w = world_new(false);
+	struct nat_policy *w = nat_policy_new(false);
 	struct nat_names_of_frame n = nat_world_names(4, CLIENT, VIP_FULLNAT), back;
 	struct test_result r = ask(w, &n, SYN);
 	const struct lb_service *s = &w->c->lb.lb->services[1];
@@ -367,25 +225,25 @@ static void test_questions(struct test *t)
 	CHECK(t, r.backend == w->c->lb.lb->members[s->first_member].id, "backend %u", r.backend);
 	CHECK(t, ask(w, &n, ACK).reason == REASON_DROP_NAT_UNKNOWN, "a question took a place");
 	sends(t, w, &n, SYN, REASON_PASS_SERVICE);
-	back = nat_world_read(w->out);
+	back = nat_world_read(sent);
 	back = turned(&back);
 	r = ask(w, &back, SYN_ACK);
 	CHECK(t, r.reason == REASON_PASS_ANSWER_NAT && r.service == 1, "reason %s",
 	      reason_name(r.reason));
 	CHECK(t, ask(w, &n, ACK).pinned, "the connection is not known");
-	world_free(w);
+	nat_policy_free(w);
 }
 
 static void test_programs_verified(struct test *t)
 {
-	struct world *w = world_new(true);
+	struct nat_policy *w = nat_policy_new(true);
 
 	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++)
 		CHECK(t,
 		      w->cost.program[p].verified <= VERIFIED_MAX &&
 			      (w->cost.program[p].verified || rig_is_general_only()),
 		      "program %d: %u instructions verified", p, w->cost.program[p].verified);
-	world_free(w);
+	nat_policy_free(w);
 }
 
 const struct named_test nat_policy_tests[] = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows of nat and fullnat: a packet of a connection that is known, to its backend and back.
+// Rows of nat and fullnat: a packet of a connection that is known, to its backend and back, through
+// a policy.
 #include "tests/executed/nat.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/clock.h"
 #include "tests/bench/bench.h"
-#include "tests/datapath/nat_world.h"
+#include "tests/datapath/nat_policy_rig.h"
 #include "tests/executed/emulate.h"
 
 #define SYN 0x02
@@ -41,27 +42,26 @@ static uint64_t jiffies(void)
 	return now.jiffies;
 }
 
-// Runs the frame in the kernel, which notes it for the next packet: the length.
-static size_t run(const struct nat_rig *r, bool answer, const uint8_t *frame, size_t len,
-		  uint8_t *out)
+// Runs the frame in the kernel, which notes it for the next packet.
+static size_t run(struct nat_policy *w, const uint8_t *frame, size_t len, uint8_t *out)
 {
-	size_t out_len = NAT_WORLD_FRAME;
+	size_t sent = nat_policy_send(w, frame, len, out);
 
-	if (nat_rig_send(r, answer, frame, len, out, &out_len) != XDP_TX)
+	if (!sent)
 		bench_fail(EBADMSG, "a packet of a row was not sent");
-	return out_len;
+	return sent;
 }
 
 // The frame of the row, after a connection was begun and talks.
-static size_t prepare(const struct nat_rig *r, const struct nat_row *row, uint8_t *ret)
+static size_t prepare(struct nat_policy *w, const struct nat_row *row, uint8_t *ret)
 {
 	struct nat_names_of_frame n = nat_world_names(row->family, CLIENT, row->vip), to;
-	uint8_t out[NAT_WORLD_FRAME];
 	size_t len = nat_world_frame(&n, SYN, ret);
+	uint8_t out[NAT_WORLD_FRAME];
 
-	run(r, false, ret, len, out);
+	run(w, ret, len, out);
 	len = nat_world_frame(&n, ACK, ret);
-	run(r, false, ret, len, out);
+	run(w, ret, len, out);
 	if (!row->answer)
 		return len;
 	to = nat_world_read(out);
@@ -72,18 +72,19 @@ static size_t prepare(const struct nat_rig *r, const struct nat_row *row, uint8_
 	return nat_world_frame(&n, ACK, ret);
 }
 
-static void count_row(const struct nat_rig *r, const struct nat_row *row, struct report *report)
+static void count_row(struct nat_policy *w, const struct nat_row *row, struct report *report)
 {
-	uint8_t frame[NAT_WORLD_FRAME], out[NAT_WORLD_FRAME];
-	size_t len = prepare(r, row, frame);
-	struct machine *m = emulate_new(jiffies(), r->ifindex);
+	uint8_t frame[NAT_WORLD_FRAME];
+	size_t len = prepare(w, row, frame);
+	struct machine *m = emulate_new(jiffies(), nat_policy_ifindex(w));
 	struct emulation e = {0};
-	const char *why = emulate(m, nat_rig_program(r, row->answer), frame, len, &e);
+	const char *why = emulate(m, nat_policy_program(w), frame, len, &e);
+	uint8_t out[NAT_WORLD_FRAME];
+	size_t sent = run(w, frame, len, out);
 
 	if (why) {
 		counts_fail(report, row->id, why);
-	} else if (e.verdict != XDP_TX || e.bytes != run(r, row->answer, frame, len, out) ||
-		   memcmp(e.frame, out, e.bytes) != 0) {
+	} else if (e.verdict != XDP_TX || e.bytes != sent || memcmp(e.frame, out, e.bytes) != 0) {
 		counts_fail(report, row->id, "the kernel answers something else");
 	} else {
 		struct count c = {e.executed, e.executed, e.executed, e.lines, e.large};
@@ -95,10 +96,10 @@ static void count_row(const struct nat_rig *r, const struct nat_row *row, struct
 
 void nat_count_rows(const struct bench *b)
 {
-	struct nat_rig *r = nat_world_new();
+	struct nat_policy *w = nat_policy_new(false);
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (bench_wants(b, rows[i].id))
-			count_row(r, &rows[i], b->report);
-	nat_rig_free(r);
+			count_row(w, &rows[i], b->report);
+	nat_policy_free(w);
 }
