@@ -155,7 +155,7 @@ int weir_nat_answer(struct xdp_md *ctx)
 	return finish_lost(ctx);
 }
 
-/* Continues with a packet that has passed, from the short program or from `weir_balance`. */
+/* Continues with a packet from `weir_balance`. */
 SEC("xdp/policy")
 int weir_nat(struct xdp_md *ctx)
 {
@@ -164,14 +164,11 @@ int weir_nat(struct xdp_md *ctx)
 
 	if (!pkt)
 		return XDP_DROP;
-	verdict = nat_after(ctx, pkt);
+	verdict = nat_after(ctx);
 	if (verdict != GO_ON)
 		return verdict;
-	if (pkt->family) {
-		pkt->returned = 1;
-		bpf_tail_call_static(ctx, &stages, STAGE_BALANCE);
-	}
-	bpf_tail_call_static(ctx, &stages, STAGE_GENERAL);
+	pkt->returned = 1;
+	bpf_tail_call_static(ctx, &stages, STAGE_BALANCE);
 	return finish_lost(ctx);
 }
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "xdp/balance.bpf.h"
-#include "xdp/nat-near.bpf.h"
+#include "xdp/nat-ways.bpf.h"
 #include "xdp/short-frame.bpf.h"
 #include "xdp/short-read.bpf.h"
 
@@ -278,18 +278,25 @@ static __always_inline struct fate send_common(struct xdp_md *ctx, const struct 
 	return f;
 }
 
-/* To weir_nat, which counts the packet and the rule that passed it. */
-static __always_inline struct fate hand_to_nat(struct xdp_md *ctx, const struct fate f)
+/* Sends a packet of nat or fullnat. NAT_LEAVE: nothing is written. */
+static __always_inline struct fate translate_common(struct xdp_md *ctx, const struct key k,
+						    const int family, const struct vip_place at,
+						    const struct arrival p, struct fate f)
 {
-	struct packet *pkt = packet_kept();
+	const struct nat_packet packet = {.at = at, .k = k, .from = p};
+	int verdict = XDP_DROP;
 
-	if (!pkt)
-		return ASK;
-	pkt->family = 0;
-	pkt->decided_by = f.counter + 1;
-	pkt->passed = f.reason;
-	bpf_tail_call_static(ctx, &stages, STAGE_NAT);
-	return (struct fate){.reason = REASON_DROP_PROGRAM, .counter = EVENT_NO_RULE};
+	f.reason = nat_forward(ctx, family, packet, &verdict);
+	f.verdict = verdict;
+	return f;
+}
+
+/* May a connection of nat or fullnat have the packet? */
+static __always_inline bool is_for_nat_common(const struct service *s, const int family,
+					      const struct vip_place at)
+{
+	return service_mode_does(s->mode) & MODE_NAT ||
+	       (marker_is(MARK_NATS, 2) && nat_is_former(at.ip, family));
 }
 
 /* Decides a packet that passed for f.reason. */
@@ -297,6 +304,7 @@ static __always_inline struct fate balance_common(struct xdp_md *ctx, const stru
 						  const int family, const struct vip_place at,
 						  const struct arrival p, struct fate f)
 {
+	struct fate translated;
 	__u32 service;
 	struct trip t;
 
@@ -308,10 +316,13 @@ static __always_inline struct fate balance_common(struct xdp_md *ctx, const stru
 	if (!(t.s = service_at(t.service)) || !is_ours(at.frame, p.number) ||
 	    is_martian_common(k, family))
 		return ASK;
-	if (p.nats && service_mode_does(t.s->mode) & MODE_NAT)
-		return hand_to_nat(ctx, f);
-	if (p.nats && marker_is(MARK_NATS, 2) && nat_is_former(at.ip, family))
-		return hand_to_nat(ctx, f);
+	if (p.nats && is_for_nat_common(t.s, family, at)) {
+		translated = translate_common(ctx, k, family, at, p, f);
+		if (translated.reason != NAT_LEAVE)
+			return translated;
+		if (service_mode_does(t.s->mode) & MODE_NAT)
+			return ASK;
+	}
 	if (!is_ready(ctx, k, family, at) || !choose_common(k, family, at.ip, &t) ||
 	    !find_backend(ctx, &t))
 		return ASK;

@@ -31,7 +31,7 @@ struct nat_policy {
 // fullnat for dr.
 struct nat_policy *nat_policy_new(bool former);
 void nat_policy_free(struct nat_policy *w);
-// Of its root program, and of the device where frames arrive.
+// The root program, and the device where frames arrive.
 int nat_policy_program(const struct nat_policy *w);
 uint32_t nat_policy_ifindex(const struct nat_policy *w);
 // One frame through it. Returns its length as it was sent back, 0: it was not.
