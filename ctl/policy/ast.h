@@ -235,6 +235,8 @@ struct ast_expect {
 	uint8_t verdict;    // enum expect_verdict
 	const char *target; // interface or service
 	struct diag_at target_at;
+	bool answer; // a backend of the service sends the packet
+	struct diag_at answer_at;
 	uint8_t via;      // enum expect_via
 	const char *rule; // VIA_RULE
 	struct diag_at via_at;

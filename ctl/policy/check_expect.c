@@ -42,6 +42,22 @@ static void check_via(struct expect_check *k)
 		     check_suggest(k->c, SPACE_RULES, "", a->rule));
 }
 
+static void check_answer(struct expect_check *k)
+{
+	const struct ast_expect *a = k->ast;
+	const struct ast_packet *p = &a->packet;
+	uint32_t number = index_find(&k->c->ast->service_index, a->target);
+	const struct ast_service *s = number == INDEX_NONE ? NULL : &k->c->ast->services.at[number];
+
+	if (a->via != VIA_ANY)
+		fail(k, a->via_at, NULL, "answers come before the rules");
+	if (p->ethertype || p->type.given || p->fragment)
+		fail(k, p->at, NULL, "an answer of a backend is tcp, udp or sctp");
+	if (s && !s->broken && !(service_mode_does((enum service_mode)s->mode) & MODE_NAT))
+		fail(k, a->answer_at, "only in mode nat and mode fullnat this host sends them",
+		     "the backends of service '%s' send answers to clients themselves", a->target);
+}
+
 // ---- packet -------------------------------------------------------------------------------------
 
 static void check_packet(struct expect_check *k)
@@ -60,6 +76,8 @@ void check_expect(struct checker *c, struct ast_expect *a)
 
 	check_target(&k);
 	check_via(&k);
+	if (a->answer)
+		check_answer(&k);
 	if (a->packet.ethertype)
 		check_packet(&k);
 	else if (!check_addresses(c, &a->packet.from, SIDE_FROM) ||

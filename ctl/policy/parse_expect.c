@@ -30,6 +30,13 @@ static bool parse_verdict(struct parser *p, struct ast_expect *e)
 	return true;
 }
 
+// A packet does not begin with this word, so names may have it.
+static void parse_answer(struct parser *p, struct ast_expect *e)
+{
+	e->answer_at = p->at->at;
+	e->answer = e->verdict == EXPECT_SERVICE && parse_accept_word(p, "answer");
+}
+
 static bool parse_via(struct parser *p, struct ast_expect *e)
 {
 	e->via_at = p->at->at;
@@ -208,8 +215,12 @@ bool parse_expect(struct parser *p)
 	struct ast_expect e = {.at = p->at->at, .line = p->at->line};
 
 	parse_next(p);
-	if (!parse_verdict(p, &e) || (parse_accept_word(p, "via") && !parse_via(p, &e)) ||
-	    !parse_packet(p, &e.packet) ||
+	if (!parse_verdict(p, &e)) {
+		free_packet(&e.packet);
+		return false;
+	}
+	parse_answer(p, &e);
+	if ((parse_accept_word(p, "via") && !parse_via(p, &e)) || !parse_packet(p, &e.packet) ||
 	    !parse_room(p, p->ast->expects.n, POLICY_EXPECTS, e.at, "expect lines")) {
 		free_packet(&e.packet);
 		return false;

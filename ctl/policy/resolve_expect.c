@@ -386,7 +386,9 @@ static void add_packet(struct expect_work *w, const struct expect_side *to, cons
 	icmp = a->type.given || p.proto == PROTO_ICMP || p.proto == PROTO_ICMP6;
 	if (icmp && !set_icmp(w, src->family, &p))
 		return;
-	if (p.proto == PROTO_TCP || p.proto == PROTO_UDP || p.proto == PROTO_SCTP)
+	if (w->to->answer)
+		resolve_answer(w->r, w->ast, w->to->service, &p);
+	else if (p.proto == PROTO_TCP || p.proto == PROTO_UDP || p.proto == PROTO_SCTP)
 		set_ports(w, to, &p);
 	if (p.proto != PROTO_TCP || p.fragment)
 		p.flags = 0;
@@ -451,6 +453,7 @@ static void fill_wish(struct resolver *r, const struct ast_expect *a, const uint
 		to->redirect = arena_strdup(&r->r->memory, a->target);
 	if (a->verdict == EXPECT_SERVICE)
 		to->service = index_find(&r->ast->service_index, a->target);
+	to->answer = a->answer;
 	if (a->via == VIA_RULE)
 		to->rule = position[ast_find_rule(r->ast, a->rule)];
 }

@@ -332,9 +332,12 @@ struct resolved_packet {
 struct resolved_expect {
 	struct diag_at at;
 	struct place place;
-	uint8_t verdict;                       // enum expect_verdict
-	const char *redirect;                  // EXPECT_REDIRECT
-	uint32_t service;                      // EXPECT_SERVICE
+	uint8_t verdict;      // enum expect_verdict
+	const char *redirect; // EXPECT_REDIRECT
+	uint32_t service;     // EXPECT_SERVICE
+	// a backend of the service sends the packets: resolve_answer() has compared them with the
+	// policy, and no rule meets them
+	bool answer;
 	uint8_t via;                           // enum expect_via
 	uint32_t rule;                         // VIA_RULE: index into rules
 	const struct resolved_packet *packets; // at least one

@@ -224,6 +224,10 @@ void resolve_settings(struct resolver *r); // resolve_setting.c: also interfaces
 void resolve_services(struct resolver *r); // resolve_service.c
 void resolve_rules(struct resolver *r);    // resolve_rule.c
 void resolve_expects(struct resolver *r);  // resolve_expect.c
+// Completes a packet that a backend of a service sends, and proves that it is an answer: else an
+// error is queued. resolve_answer.c
+void resolve_answer(struct resolver *r, const struct ast_expect *ast, uint32_t service,
+		    struct resolved_packet *p);
 
 // Parts of these. False with errors queued.
 bool resolve_options(struct resolver *r, const struct ast_service *ast,

@@ -349,7 +349,7 @@ static void print_expect(struct print *p, const struct resolved_expect *e)
 	if (e->redirect)
 		fprintf(p->f, " %s", e->redirect);
 	if (e->verdict == EXPECT_SERVICE)
-		fprintf(p->f, " %s", p->r->services[e->service].name);
+		fprintf(p->f, " %s%s", p->r->services[e->service].name, e->answer ? " answer" : "");
 	fprintf(p->f, " via %s", vias[e->via]);
 	if (e->via == VIA_RULE)
 		put_place(p, p->r->rules[e->rule].place);
