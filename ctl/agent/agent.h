@@ -74,6 +74,7 @@ struct agent {
 	struct event_log *event_log; // NULL: no --events
 	struct samples_part *samples;
 	struct recount *recount;
+	struct nat_part *nat;
 	struct page_part *page_door;
 	struct record_part *record;
 	// To be called when what the policy file is made from has changed; NULL: not yet. applied:
@@ -102,7 +103,11 @@ struct agent_part {
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places, agent_hooks, agent_history,
-	agent_recount, agent_page, agent_record, agent_events, agent_event_log, agent_samples;
+	agent_recount, agent_nat, agent_page, agent_record, agent_events, agent_event_log,
+	agent_samples;
 
 // To be called with the number of places of entries whenever the names of the instance were listed.
 void places_listed(struct agent *a, size_t n);
+// To be called when checks have changed the state of backends: the connections of those that are
+// down end.
+void nat_backends_changed(struct agent *a);

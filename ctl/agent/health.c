@@ -275,6 +275,8 @@ static int apply(void *part, struct err *err)
 	if (code)
 		return code;
 	health_tell(h->agent, &h->targets, &h->without);
+	if (change.members)
+		nat_backends_changed(h->agent);
 	if (change.generation != h->generation)
 		agent_task_in(&h->look, 0);
 	h->took_ms = health_now_ms() - began;

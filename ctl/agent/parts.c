@@ -30,7 +30,7 @@ static const struct agent_part *const all_parts[] = {
 	&agent_record,    &agent_hooks, // before the parts that tell something
 	&agent_policy,    &agent_housekeeping, &agent_links,   &agent_health_part,
 	&agent_feeds, // before the files, which have feeds
-	&agent_files,
+	&agent_files,     &agent_nat,
 	&agent_page, // before the API, whose jobs have requests of its clients
 	&agent_api,       &agent_names,        &agent_places,  &agent_recount,
 	&agent_history,   &agent_events,       &agent_samples, // after both, whose clients read them

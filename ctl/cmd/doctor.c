@@ -16,6 +16,7 @@
 #include "ctl/cmd/service_show.h"
 #include "ctl/control/fitness.h"
 #include "ctl/control/lb_running.h"
+#include "ctl/control/nat_reading.h"
 #include "ctl/control/pool.h"
 #include "ctl/control/state.h"
 #include "ctl/control/tags.h"
@@ -311,6 +312,48 @@ static void check_services(struct doctor *d)
 	check_egress(d, &p);
 }
 
+static void check_source(struct doctor *d, const struct nat_block_reading *block,
+			 const struct prefix *own, size_t n)
+{
+	struct prefix host = prefix_of(&block->source, (uint8_t)addr_bits(&block->source));
+	bool here = false;
+	num_text living;
+	addr_text source;
+
+	addr_format(&block->source, source);
+	for (size_t i = 0; i < n; i++)
+		here |= prefix_contains(&own[i], &host);
+	if (!here)
+		find(d, PROBLEM, "services", "",
+		     "the source %s of fullnat is not an address of this host: %s %s no answers",
+		     source, num_format_grouped(block->living, living),
+		     num_plural(block->living, "connection gets", "connections get"));
+	else if (!block->newest)
+		find(d, NOTE, "services", "",
+		     "the former source %s has %s %s: the address must remain until the last one has ended",
+		     source, num_format_grouped(block->living, living),
+		     num_plural(block->living, "connection", "connections"));
+}
+
+static void check_sources(struct doctor *d)
+{
+	CLEANUP_FREE struct nat_reading *nat = mem_new(struct nat_reading);
+	CLEANUP_FREE struct prefix *own = NULL;
+	struct err err = {0};
+	size_t n = 0;
+
+	if (!d->instance)
+		return;
+	if (nat_read(d->instance, nat, &err) || route_own_prefixes(&own, &n, &err)) {
+		find(d, PROBLEM, "services", err.hint, "%s", err.text);
+		return;
+	}
+	vec_each (&nat->blocks, block)
+		if (block->source.family)
+			check_source(d, block, own, n);
+	nat_reading_free(nat);
+}
+
 // The alarms of weir status, with their commands in a separate field.
 static void check_agent(struct doctor *d)
 {
@@ -601,6 +644,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	check_bpffs(&d);
 	check_instance(&d);
 	check_services(&d);
+	check_sources(&d);
 	check_agent(&d);
 	check_outgoing(&d);
 	check_state(&d);

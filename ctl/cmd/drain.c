@@ -10,6 +10,8 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/service_show.h"
+#include "ctl/control/nat_reading.h"
+#include "ctl/control/nat_tidy.h"
 #include "ctl/control/pool.h"
 #include "ctl/datapath/bpffs.h"
 
@@ -31,6 +33,8 @@ struct setting {
 struct done {
 	size_t changed;      // backends
 	size_t slots;        // whose owner changed
+	size_t ended;        // connections of nat and fullnat with backends that are down
+	bool moves;          // a backend has a service in another mode, whose flows can move
 	bool revived;        // a backend had the override 'down' and no longer has it
 	enum lb_flows flows; // name of the most affected service
 };
@@ -67,9 +71,15 @@ static void report_flows(struct out *o, const struct setting *s, const struct do
 		out_line(o, "%s %s; %s", num_format_grouped(done->slots, slots),
 			 num_plural(done->slots, "slot changes its owner",
 				    "slots change their owner"),
-			 s->state == BACKEND_DOWN && !s->weighed
+			 s->state == BACKEND_DOWN && !s->weighed && done->moves
 				 ? "flows of the backend that is down move, their connections break"
+			 : s->state == BACKEND_DOWN && !s->weighed
+				 ? "the connections of the backend that is down end"
 				 : "active flows keep their backend");
+	if (done->ended)
+		out_line(o, "%s %s of nat and fullnat ended",
+			 num_format_grouped(done->ended, slots),
+			 num_plural(done->ended, "connection", "connections"));
 	if (done->revived)
 		out_line(o, "the backend was set down: its old flows return to it");
 }
@@ -119,6 +129,7 @@ static void report(struct context *ctx, const struct args *args, const struct po
 	out_set_string(o, "instance", ctx->instance);
 	out_set_u64(o, "changed", done->changed);
 	out_set_u64(o, "slots_changed", done->slots);
+	out_set_u64(o, "connections_ended", done->ended);
 	out_set_bool(o, "last_ring_kept", done->flows == LB_FLOWS_LAST);
 	out_set_bool(o, "fail_open", done->flows == LB_FLOWS_OPEN);
 	out_set_bool(o, "dry_run", args_has(args, "dry-run"));
@@ -243,6 +254,19 @@ static void note_about(struct context *ctx, const struct pool *p,
 	ctx->about = text_take(&about);
 }
 
+// Their connections of nat and fullnat end at once; the next ones go to other backends.
+static int end_connections(const struct pool *p, const struct pool_targets *targets,
+			   const struct setting *s, size_t *ret, struct err *err)
+{
+	CLEANUP_FREE struct lb_ids *ids = mem_new(struct lb_ids);
+
+	if (s->weighed || s->state != BACKEND_DOWN)
+		return 0;
+	vec_each (targets, t)
+		lb_ids_add(ids, p->state->members[t->member].id);
+	return nat_drop(p->instance, ids, ret, err);
+}
+
 // *ret is set also where it is done and refused, because of done.flows.
 static int change_pool(struct context *ctx, const struct args *args, const char *service,
 		       const char *backend, const struct setting *s, struct done *ret,
@@ -265,14 +289,18 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 	vec_each (&targets, t) {
 		struct lb_member *m = &p.state->members[t->member];
 
-		done.revived |=
-			m->override == BACKEND_DOWN && s->state != BACKEND_DOWN && !s->weighed;
+		bool moves = !service_has_places(&p.state->services[t->service]);
+
+		done.moves |= moves;
+		done.revived |= moves && m->override == BACKEND_DOWN && s->state != BACKEND_DOWN &&
+				!s->weighed;
 		done.changed += set(m, s);
 	}
 	// Even if nothing changes: the command that set the override may have been killed before it
 	// was done, or may have had --volatile.
 	if (!args_has(args, "dry-run") &&
-	    (code = pool_commit(&p, &targets, args_has(args, "volatile"), &done.slots, err)))
+	    ((code = pool_commit(&p, &targets, args_has(args, "volatile"), &done.slots, err)) ||
+	     (code = end_connections(&p, &targets, s, &done.ended, err))))
 		return code;
 	if (!args_has(args, "dry-run"))
 		note_about(ctx, &p, &targets);
@@ -299,30 +327,57 @@ static int read_for(const struct args *args, uint64_t *ret_until_s, uint64_t *re
 	return 0;
 }
 
-// Packets that the targets got so far. *ret_over: no target is drained any more.
-static int count_packets(struct context *ctx, const struct args *args, const char *service,
-			 const char *backend, uint64_t *ret_packets, bool *ret_over,
-			 struct err *err)
+// The targets of a wait, at one moment.
+struct waited {
+	uint64_t packets;   // so far, without nat and fullnat
+	size_t connections; // living, in nat and fullnat
+	bool counted;       // one has a service of these modes
+	bool quiet_needed;  // one has another service
+	bool over;          // no target is drained any more
+};
+
+static int see_target(const struct pool *p, const struct pool_target *t, size_t living,
+		      struct waited *w, struct err *err)
+{
+	const struct lb_service *s = &p->state->services[t->service];
+	const struct lb_member *m = &p->state->members[t->member];
+	struct service_counter c;
+	int code = lb_maps_counter(p->live, m->id, &c, err);
+
+	if (code)
+		return code;
+	w->over &= lb_member_state(m) == BACKEND_UP ||
+		   (m->until_s && m->until_s <= p->clock.wall_ms / 1000);
+	if (service_has_places(s)) {
+		w->counted = true;
+		w->connections += living;
+		return 0;
+	}
+	w->quiet_needed = true;
+	w->packets += c.packets;
+	return 0;
+}
+
+static int see_targets(struct context *ctx, const struct args *args, const char *service,
+		       const char *backend, struct waited *ret, struct err *err)
 {
 	CLEANUP_POOL struct pool p = {.lock = -1};
 	CLEANUP_VEC struct pool_targets targets = {0};
-	struct service_counter c;
+	CLEANUP_FREE struct nat_reading *nat = mem_new(struct nat_reading);
 	int code = pool_open_few(ctx->instance, NULL, &p, err);
 
 	if (code)
 		return code;
-	if ((code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err)))
+	if ((code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err)) ||
+	    (code = nat_read(p.instance, nat, err)))
 		return code;
-	*ret_packets = 0;
-	*ret_over = true;
+	nat_reading_free(nat); // only the counts are used
+	*ret = (struct waited){.over = true};
 	vec_each (&targets, t) {
-		const struct lb_member *m = &p.state->members[t->member];
+		uint16_t id = p.state->members[t->member].id;
 
-		if ((code = lb_maps_counter(p.live, m->id, &c, err)))
+		if ((code = see_target(&p, t, nat->census.of_backend[id].living, ret, err)))
 			return code;
-		*ret_packets += c.packets;
-		*ret_over &= lb_member_state(m) == BACKEND_UP ||
-			     (m->until_s && m->until_s <= p.clock.wall_ms / 1000);
 	}
 	return 0;
 }
@@ -344,34 +399,47 @@ static int end_expired(struct context *ctx, struct err *err)
 	return code ? code : pool_take(&p, &none, err);
 }
 
-// Waits until no packet has come for wait_ms, or until the drain has expired or was removed.
-static int wait_quiet(struct context *ctx, const struct args *args, const char *service,
-		      const char *backend, uint64_t wait_ms, struct err *err)
+static int report_quiet(struct context *ctx, const struct waited *w, const char *backend,
+			uint64_t wait_ms, struct err *err)
 {
-	uint64_t packets, before = UINT64_MAX, quiet_ms = 0;
 	num_text time;
-	bool over;
-	int code;
 
-	for (;;) {
-		if ((code = count_packets(ctx, args, service, backend, &packets, &over, err)))
-			return code;
-		if (over || quiet_ms >= wait_ms)
-			break;
-		quiet_ms = packets == before ? quiet_ms + POLL_MS : 0;
-		before = packets;
-		pause_ms(POLL_MS);
-	}
-	if (over && (code = end_expired(ctx, err)))
-		return code;
-	out_set_bool(ctx->out, "quiet", !over);
-	if (over)
+	out_set_bool(ctx->out, "quiet", !w->over);
+	if (w->over)
 		return err_refused(err,
 				   "'%s' is no longer drained: the drain expired or was removed",
 				   backend);
-	if (!ctx->quiet)
-		out_line(ctx->out, "no packet for %s", num_format_duration_ms(wait_ms, time));
+	if (ctx->quiet)
+		return 0;
+	if (w->quiet_needed)
+		out_line(ctx->out, "no packet for %s%s", num_format_duration_ms(wait_ms, time),
+			 w->counted ? ", and no connection" : "");
+	else
+		out_line(ctx->out, "no connection is left");
 	return 0;
+}
+
+// Waits until no packet has come for wait_ms, and in nat and fullnat until no connection lives, or
+// until the drain has expired or was removed.
+static int wait_quiet(struct context *ctx, const struct args *args, const char *service,
+		      const char *backend, uint64_t wait_ms, struct err *err)
+{
+	uint64_t before = UINT64_MAX, quiet_ms = 0;
+	struct waited now;
+	int code;
+
+	for (;;) {
+		if ((code = see_targets(ctx, args, service, backend, &now, err)))
+			return code;
+		quiet_ms = now.packets == before ? quiet_ms + POLL_MS : 0;
+		if (now.over || (!now.connections && (!now.quiet_needed || quiet_ms >= wait_ms)))
+			break;
+		before = now.packets;
+		pause_ms(POLL_MS);
+	}
+	if (now.over && (code = end_expired(ctx, err)))
+		return code;
+	return report_quiet(ctx, &now, backend, wait_ms, err);
 }
 
 static int wait_after(struct context *ctx, const struct args *args, const char *service,

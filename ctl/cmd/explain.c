@@ -219,7 +219,8 @@ static void show_reply(const struct asked *a, const struct test_result *r)
 	show_bytes(a, "answer_hex", "", r->packet, r->length);
 }
 
-// The packet that goes to a backend. In mode dr only the link-layer address identifies the backend.
+// The packet that goes to a backend or to a client. In mode dr only the link-layer address
+// identifies the backend.
 static void show_leaving(const struct asked *a, const struct test_result *r)
 {
 	const uint8_t *mac = r->packet;
@@ -236,7 +237,7 @@ static void show_leaving(const struct asked *a, const struct test_result *r)
 
 static void show_sent(const struct asked *a, const struct test_result *r)
 {
-	if (r->reason == REASON_PASS_SERVICE)
+	if (r->reason == REASON_PASS_SERVICE || r->reason == REASON_PASS_ANSWER_NAT)
 		show_leaving(a, r);
 	else if (r->verdict == XDP_TX)
 		show_reply(a, r);

@@ -34,16 +34,17 @@ void explain_add_service(struct text *t, const struct explain *e, const struct t
 {
 	const struct lb_service *s = service_of(e, r);
 	const struct image_service *a = image_of(e, r);
+	bool back = r->reason == REASON_PASS_ANSWER_NAT;
 	addr_text name;
 
-	text_addf(t, "service %s%s%s",
+	text_addf(t, "%sservice %s%s%s", back ? "answer of " : "",
 		  a   ? a->name
 		  : s ? s->name
 		      : "?",
 		  a ? " " : "", a ? a->place : "");
 	if (r->backend != BACKEND_NONE)
-		text_addf(t, ", to %s", name_of(e, s, r->backend, name));
-	if (r->reason != REASON_PASS_SERVICE)
+		text_addf(t, ", %s %s", back ? "from" : "to", name_of(e, s, r->backend, name));
+	if (r->reason != REASON_PASS_SERVICE && !back)
 		text_addf(t, ": %s (%s)", reason_name(r->reason), reason_text(r->reason));
 }
 
@@ -79,6 +80,23 @@ static void show_slot(struct out *o, const struct explain *e, const struct lb_se
 		 former ? name_of(e, s, former, b) : "", r->pinned ? "; the flow is pinned" : "");
 }
 
+// Its connection decides, so the slot matters only to a packet that begins one.
+static void show_connection(struct out *o, const struct test_result *r)
+{
+	out_set_bool(o, "connection", r->pinned);
+	out_line(o, "  connection:  %s", r->pinned ? "known" : "begins with this packet");
+}
+
+static void show_choice(struct out *o, const struct explain *e, const struct lb_service *s,
+			const struct test_result *r)
+{
+	if (service_mode_does((enum service_mode)s->mode) & MODE_NAT ||
+	    r->reason == REASON_PASS_ANSWER_NAT)
+		show_connection(o, r);
+	else
+		show_slot(o, e, s, r);
+}
+
 void explain_show_service(struct out *o, const struct explain *e, const struct test_result *r)
 {
 	const struct lb_service *s = service_of(e, r);
@@ -92,7 +110,11 @@ void explain_show_service(struct out *o, const struct explain *e, const struct t
 	out_set_string(o, "backend",
 		       r->backend != BACKEND_NONE ? name_of(e, s, r->backend, name) : NULL);
 	if (s && r->backend != BACKEND_NONE)
-		show_slot(o, e, s, r);
+		show_choice(o, e, s, r);
+	if (r->reason == REASON_PASS_ANSWER_NAT) { // answers come before the rules
+		out_end(o);
+		return;
+	}
 	if (r->rule >= 0)
 		explain_show_rule(&passed, e, (size_t)r->rule);
 	else

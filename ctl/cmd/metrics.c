@@ -15,7 +15,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/document.h"
 
-#define LABELS 3
+#define LABELS 4
 
 // A number of a document as a metric.
 enum form {
@@ -38,7 +38,7 @@ struct family {
 	const char *value; // key of a number or of a yes; of an array: its length
 	struct {
 		const char *key, *label;
-	} labels[LABELS]; // keys of strings; without a key the sample has no such label
+	} labels[LABELS]; // keys of strings or numbers; without a key the sample has no such label
 	struct {
 		const char *label, *value;
 	} fixed; // a further label; NULL: none
@@ -78,6 +78,12 @@ struct family {
 		"name", "service" \
 	}
 
+#define OF_BLOCK                                                    \
+	{"mode", "mode"}, {"family", "family"}, {"block", "block"}, \
+	{                                                           \
+		"source", "source"                                  \
+	}
+
 #define OF_CHECKS                    \
 	{                            \
 		"service", "service" \
@@ -99,6 +105,9 @@ static const struct family families[] = {
 	{"weir_backend_flows_total", "counter", "Flows opened to a backend.", STATS, .array = "backends", .value = "opened", .labels = {OF_BACKEND}},
 	{"weir_backend_packets_total", "counter", "Packets to a backend.", STATS, .array = "backends", .value = "packets", .labels = {OF_BACKEND}},
 	{"weir_backend_bytes_total", "counter", "Bytes to a backend.", STATS, .array = "backends", .value = "bytes", .labels = {OF_BACKEND}},
+	{"weir_backend_answer_packets_total", "counter", "Answers of a backend in nat and fullnat.", STATS, .array = "backends", .value = "back_packets", .labels = {OF_BACKEND}},
+	{"weir_backend_answer_bytes_total", "counter", "Bytes of answers of a backend in nat and fullnat.", STATS, .array = "backends", .value = "back_bytes", .labels = {OF_BACKEND}},
+	{"weir_backend_connections", "gauge", "Connections of a backend in nat and fullnat.", STATS, .array = "backends", .value = "connections", .labels = {OF_BACKEND}},
 	{"weir_backend_health", "gauge", "What checks say of a backend; 1 for the present state.", STATS, .array = "backends", .value = "health", .labels = {OF_BACKEND}, .fixed = {"state", "up"}, .form = IS_FIXED},
 	{"weir_backend_health", "gauge", NULL, STATS, .array = "backends", .value = "health", .labels = {OF_BACKEND}, .fixed = {"state", "failing"}, .form = IS_FIXED},
 	{"weir_backend_health", "gauge", NULL, STATS, .array = "backends", .value = "health", .labels = {OF_BACKEND}, .fixed = {"state", "down"}, .form = IS_FIXED},
@@ -118,6 +127,11 @@ static const struct family families[] = {
 	{"weir_service_backends_kept", "gauge", "Backends that get new flows though their checks fail.", STATUS, .array = "services", .value = "kept", .labels = {OF_SERVICE}},
 	{"weir_service_slots", "gauge", "Slots of a service that are in transition, by state.", STATUS, .array = "services", .value = "slots_changing", .labels = {OF_SERVICE}, .fixed = {"state", "changing"}},
 	{"weir_service_slots", "gauge", NULL, STATUS, .array = "services", .value = "slots_pins_only", .labels = {OF_SERVICE}, .fixed = {"state", "pins_only"}},
+	{"weir_service_connections", "gauge", "Connections of a service in nat and fullnat, by state.", STATUS, .array = "services", .value = "connections", .labels = {OF_SERVICE}, .fixed = {"state", "all"}},
+	{"weir_service_connections", "gauge", NULL, STATUS, .array = "services", .value = "connections_opening", .labels = {OF_SERVICE}, .fixed = {"state", "opening"}},
+	{"weir_nat_connections", "gauge", "Connections in a block of nat or fullnat.", STATUS, .array = "nat_blocks", .value = "connections", .labels = {OF_BLOCK}},
+	{"weir_nat_fullest_group", "gauge", "Connections in the fullest group of 16 places of nat and fullnat.", STATUS, .value = "nat_fullest_group"},
+	{"weir_nat_peers", "gauge", "Ways to clients that nat and fullnat know.", STATUS, .value = "nat_peers"},
 	{"weir_trial_left_seconds", "gauge", "Time until a trial ends; 0: no trial.", STATUS, .value = "trial_ms_left", .form = OF_MS},
 	{"weir_alarms", "gauge", "Alarms of weir status.", STATUS, .value = "alarms"},
 	{"weir_agent_running", "gauge", "Whether the agent runs (weir run).", STATUS, .part = "", .value = "running"},
@@ -172,17 +186,26 @@ static bool number_of(const struct family *f, const struct json *j, uint64_t *re
 	}
 }
 
+// A string or a number; another value, or none, is no label.
+static void add_label_of(struct text *t, const char *label, const struct json *value)
+{
+	char number[24];
+
+	if (json_kind(value) == JSON_IS_NUMBER) {
+		snprintf(number, sizeof(number), "%llu", (unsigned long long)json_number(value));
+		add_label(t, label, number);
+	} else if (json_kind(value) == JSON_IS_STRING) {
+		add_label(t, label, json_text(value));
+	}
+}
+
 static void add_labels(struct text *t, const struct family *f, const char *instance,
 		       const struct json *from)
 {
 	text_add(t, "{");
 	add_label(t, "weir_instance", instance);
-	for (size_t n = 0; n < LABELS && f->labels[n].key; n++) {
-		const char *text = json_get_string(from, f->labels[n].key);
-
-		if (text)
-			add_label(t, f->labels[n].label, text);
-	}
+	for (size_t n = 0; n < LABELS && f->labels[n].key; n++)
+		add_label_of(t, f->labels[n].label, json_get(from, f->labels[n].key));
 	if (f->fixed.label)
 		add_label(t, f->fixed.label, f->fixed.value);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir service: shows services with backends, shares of the ring, pins and counters; updates next
-// hops.
+// weir service: shows services with backends, shares of the ring, pins, connections and counters;
+// updates next hops, frees what has expired.
 #include <errno.h>
 #include <string.h>
 
@@ -9,12 +9,14 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/nat_show.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/service_why.h"
 #include "ctl/control/active.h"
 #include "ctl/control/changelog.h"
 #include "ctl/control/lb_running.h"
+#include "ctl/control/nat_tidy.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/policy/words.h"
 
@@ -29,7 +31,28 @@ struct shown_service {
 	struct changelog_authors authors;
 	uint32_t owned[SERVICE_BACKENDS];
 	uint32_t pins[SERVICE_BACKENDS][PIN_LEVEL + 1];
+	struct nat_reading nat;
 };
+
+static bool shows_connections(const struct shown_service *s)
+{
+	return service_shows_connections(&s->nat, s->pool->state, s->service);
+}
+
+static void show_phases(const struct shown_service *s, const struct lb_service_figures *f)
+{
+	struct out *o = s->ctx->out;
+
+	out_set_u64(o, "slots_stable", f->stable);
+	out_set_u64(o, "slots_changing", f->changing);
+	out_set_u64(o, "slots_pins_only", f->pins_only);
+	out_line(o,
+		 "  ring:        %u %s: stable %u, changing %u, pins only %u; largest share error "
+		 "%llu.%02llu %%",
+		 s->service->size, num_plural(s->service->size, "slot", "slots"), f->stable,
+		 f->changing, f->pins_only, (unsigned long long)f->share_error / 10000,
+		 (unsigned long long)f->share_error / 100 % 100);
+}
 
 static void show_ring(const struct shown_service *s)
 {
@@ -39,18 +62,16 @@ static void show_ring(const struct shown_service *s)
 	lb_service_figures(s->pool->state, s->service, s->pool->clock.jiffies, s->pool->clock.hz,
 			   &f);
 	out_set_u64(o, "slots", s->service->size);
-	out_set_u64(o, "slots_stable", f.stable);
-	out_set_u64(o, "slots_changing", f.changing);
-	out_set_u64(o, "slots_pins_only", f.pins_only);
 	out_set_u64(o, "share_error_ppm", f.share_error);
 	service_set_fingerprint(o, "fingerprint", f.fingerprint);
 	service_set_fingerprint(o, "configuration_fingerprint", f.configuration);
-	out_line(o,
-		 "  ring:        %u %s: stable %u, changing %u, pins only %u; largest share error "
-		 "%llu.%02llu %%",
-		 s->service->size, num_plural(s->service->size, "slot", "slots"), f.stable,
-		 f.changing, f.pins_only, (unsigned long long)f.share_error / 10000,
-		 (unsigned long long)f.share_error / 100 % 100);
+	if (service_has_places(s->service))
+		out_line(o, "  ring:        %u %s; largest share error %llu.%02llu %%",
+			 s->service->size, num_plural(s->service->size, "slot", "slots"),
+			 (unsigned long long)f.share_error / 10000,
+			 (unsigned long long)f.share_error / 100 % 100);
+	else
+		show_phases(s, &f);
 	out_line(o, "  fingerprint: %016llx, of the configuration %016llx",
 		 (unsigned long long)f.fingerprint, (unsigned long long)f.configuration);
 }
@@ -67,10 +88,11 @@ static void show_idle(const struct shown_service *s)
 	if (v->idle_udp)
 		text_addf(&t, "%s%s for udp%s", t.len ? ", " : "",
 			  num_format_duration_ms(v->idle_udp * 1000ull / hz, time),
-			  v->udp_move ? " (no pins)" : "");
+			  v->udp_move && !service_has_places(s->service) ? " (no pins)" : "");
 	out_set_u64(s->ctx->out, "idle_ms", v->idle_tcp * 1000ull / hz);
 	out_set_u64(s->ctx->out, "idle_udp_ms", v->idle_udp * 1000ull / hz);
-	out_set_u64(s->ctx->out, "hold", v->hold);
+	if (!service_has_places(s->service))
+		out_set_u64(s->ctx->out, "hold", v->hold);
 	out_line(s->ctx->out, "  idle:        %s%s", text_get(&t),
 		 v->hold > 1 ? "; slots stay changing longer, as pins are being evicted" : "");
 }
@@ -145,10 +167,15 @@ static int show_backend(struct shown_service *s, const struct lb_member *m, bool
 	service_set_checks(o, &s->health, s->service, m);
 	out_cell_u64(o, "weight", "WEIGHT", lb_member_weight(m));
 	out_cell_u64(o, "slots", "SLOTS", s->owned[m->id]);
-	cell_pins(o, s->pins[m->id]);
+	if (!service_has_places(s->service))
+		cell_pins(o, s->pins[m->id]);
+	if (shows_connections(s))
+		service_cell_connections(o, &s->nat, m->id);
 	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
 	out_cell_u64(o, "packets", "PACKETS", c.packets);
 	out_cell_u64(o, "bytes", "BYTES", c.bytes);
+	if (shows_connections(s))
+		service_cell_answers(o, &c);
 	backend = lb_maps_backend(s->pool->live, m->id);
 	service_cell_nexthop(o, backend, backend && egress_cannot_send(s->pool, backend),
 			     &s->pool->clock);
@@ -199,11 +226,33 @@ static void show_pins(const struct shown_service *s)
 		(unsigned long long)s->service->buckets * SERVICE_PIN_WORDS);
 }
 
+static void show_connections(const struct shown_service *s)
+{
+	struct nat_sum sum = nat_of_service(&s->nat, s->pool->state, s->service);
+	nat_sum_text text;
+
+	nat_set_sum(s->ctx->out, sum);
+	out_line(s->ctx->out, "  nat:         %s", nat_format_sum(sum, text));
+}
+
+static int show_flows(struct shown_service *s, struct err *err)
+{
+	size_t n = (size_t)(s->service - s->pool->state->services);
+	int code = service_has_places(s->service) ? 0 : pool_pins(s->pool, n, s->pins, err);
+
+	if (code)
+		return code;
+	if (!service_has_places(s->service))
+		show_pins(s);
+	if (shows_connections(s))
+		show_connections(s);
+	return 0;
+}
+
 static int show_service(struct shown_service *s, struct err *err)
 {
 	struct out *o = s->ctx->out;
 	struct service_counter c;
-	size_t n = (size_t)(s->service - s->pool->state->services);
 	int code = lb_maps_counter(s->pool->live, s->service->id, &c, err);
 
 	if (code)
@@ -211,8 +260,6 @@ static int show_service(struct shown_service *s, struct err *err)
 	memset(s->owned, 0, sizeof(s->owned));
 	memset(s->pins, 0, sizeof(s->pins));
 	lb_service_owned(s->pool->state, s->service, s->owned);
-	if ((code = pool_pins(s->pool, n, s->pins, err)))
-		return code;
 	out_object(o, NULL);
 	out_set_string(o, "name", s->service->name);
 	out_set_string(o, "mode", service_mode_name(s->service->mode));
@@ -222,9 +269,9 @@ static int show_service(struct shown_service *s, struct err *err)
 	service_show_vips(o, s->policy, s->service->name);
 	show_ring(s);
 	show_idle(s);
-	show_pins(s);
-	code = show_backends(s, err);
-	service_show_counters(o, &c);
+	code = show_flows(s, err);
+	code = code ? code : show_backends(s, err);
+	service_show_counters(o, &c, shows_connections(s));
 	out_end(o);
 	return code;
 }
@@ -270,6 +317,14 @@ static int open_shown(struct context *ctx, const char *name, struct pool *pool, 
 	return lb_maps_use(pool->live, *ret_service, err);
 }
 
+static void shown_close(struct shown_service *s)
+{
+	service_health_close(&s->health);
+	service_why_close(&s->why);
+	changelog_authors_free(&s->authors);
+	nat_reading_free(&s->nat);
+}
+
 static int show(struct context *ctx, const char *name, struct err *err)
 {
 	CLEANUP_POOL struct pool opened = {.lock = -1};
@@ -281,6 +336,8 @@ static int show(struct context *ctx, const char *name, struct err *err)
 
 	if (code)
 		return code;
+	if ((code = nat_read(opened.instance, &s->nat, err)))
+		return code;
 	s->ctx = ctx;
 	s->pool = pool;
 	s->why.instance = ctx->instance;
@@ -291,14 +348,13 @@ static int show(struct context *ctx, const char *name, struct err *err)
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_array(ctx->out, "services");
 	code = show_services(s, name ? &only : NULL, err);
-	service_health_close(&s->health);
-	service_why_close(&s->why);
-	changelog_authors_free(&s->authors);
 	out_end(ctx->out);
-	if (code)
-		return code;
-	show_devices(ctx, pool);
-	return 0;
+	if (code == 0) {
+		nat_show(ctx->out, &s->nat, true);
+		show_devices(ctx, pool);
+	}
+	shown_close(s);
+	return code;
 }
 
 // Prints what the refresh found, and restarts the count of lost frames.
@@ -362,32 +418,103 @@ static int refresh(struct context *ctx, struct err *err)
 	return paths.lost.n ? refuse_lost(&paths, err) : 0;
 }
 
-static int run(struct context *ctx, const struct args *args, struct err *err)
+// ---- --tidy -------------------------------------------------------------------------------------
+
+static void report_tidied(struct context *ctx, const struct nat_tidied *t, size_t expired,
+			  size_t blocks)
 {
-	bool wants_refresh = args_has(args, "refresh");
+	struct out *o = ctx->out;
+	struct nat_sum left = {t->census.living, t->census.opening};
+	num_text freed, removed;
+	nat_sum_text sum;
+
+	out_set_string(o, "instance", ctx->instance);
+	out_set_u64(o, "expired", expired);
+	out_set_u64(o, "blocks_removed", blocks);
+	nat_set_sum(o, left);
+	if (!ctx->quiet)
+		out_line(o, "%s expired %s freed, %s %s removed; now %s, instance %s",
+			 num_format_grouped(expired, freed),
+			 num_plural(expired, "connection", "connections"),
+			 num_format_grouped(blocks, removed), num_plural(blocks, "block", "blocks"),
+			 nat_format_sum(left, sum), ctx->instance);
+}
+
+// Opening the pool for a change tidies up its rings. A policy without services may have had some.
+static int tidy_rings(struct context *ctx, struct err *err)
+{
+	CLEANUP_POOL struct pool pool = {.lock = -1};
+	struct err why = {0};
+	int code = pool_open(ctx->instance, ctx->line, &pool, &why);
+
+	if (code && why.kind != ERR_INPUT) {
+		*err = why;
+		return code;
+	}
+	return 0;
+}
+
+// Two walks: only the second one knows which peers both have found unused.
+static int tidy(struct context *ctx, struct err *err)
+{
+	CLEANUP_FREE struct nat_unused *unused = mem_new(struct nat_unused);
+	CLEANUP_FREE struct nat_tidied *tidied = mem_new(struct nat_tidied);
+	size_t expired = 0, blocks = 0;
+	int code = tidy_rings(ctx, err);
+
+	for (int n = 0; n < 2; n++) {
+		if (code)
+			return code;
+		code = nat_tidy_now(ctx->instance, ctx->line, unused, tidied, err);
+		expired += tidied->census.expired;
+		blocks += tidied->removed;
+	}
+	if (code)
+		return code;
+	report_tidied(ctx, tidied, expired, blocks);
+	return 0;
+}
+
+static int check_words(const struct args *args, struct err *err)
+{
+	bool refreshes = args_has(args, "refresh"), tidies = args_has(args, "tidy");
 	int code = args_expect_words(args, 0, 1, "", err);
 
 	if (code)
 		return code;
-	if (wants_refresh && args->words.n)
-		return err_input(err, "--refresh is for all services: unexpected argument '%s'",
-				 args->words.at[0]);
+	if (refreshes && tidies)
+		return err_input(err, "--refresh cannot be combined with --tidy");
+	if ((refreshes || tidies) && args->words.n)
+		return err_input(err, "%s is for all services: unexpected argument '%s'",
+				 refreshes ? "--refresh" : "--tidy", args->words.at[0]);
+	return 0;
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	int code = check_words(args, err);
+
+	if (code)
+		return code;
 	if ((code = bpffs_ready(err)))
 		return code;
-	if (wants_refresh)
+	if (args_has(args, "refresh"))
 		return refresh(ctx, err);
+	if (args_has(args, "tidy"))
+		return tidy(ctx, err);
 	return show(ctx, args->words.n ? args->words.at[0] : NULL, err);
 }
 
 static const struct args_option options[] = {
 	{.name = "refresh", .help = "query the kernel for the next hops again"},
+	{.name = "tidy", .help = "free what has expired, as the agent does"},
 	OPTION_WIDE_TABLES,
 	{0},
 };
 
 const struct command cmd_service = {
 	.name = "service",
-	.usage = "[NAME] | --refresh",
+	.usage = "[NAME] | --refresh | --tidy",
 	.summary = "show services: backends, shares of the ring, pins, counters",
 	.options = options,
 	.run = run,

@@ -4,6 +4,7 @@
 
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/agent/presence.h"
@@ -443,7 +444,16 @@ static void show_drops(struct out *o, const struct service_counter *c)
 	out_table_end(o);
 }
 
-void service_show_counters(struct out *o, const struct service_counter *c)
+static void show_traffic(struct out *o, const char *what, uint64_t packets, uint64_t bytes)
+{
+	num_text packets_text, bytes_text;
+
+	out_line(o, "  %-12s %s %s, %s %s", what, num_format_grouped(packets, packets_text),
+		 num_plural(packets, "packet", "packets"), num_format_grouped(bytes, bytes_text),
+		 num_plural(bytes, "byte", "bytes"));
+}
+
+void service_show_counters(struct out *o, const struct service_counter *c, bool answers)
 {
 	static const struct {
 		const char *name, *text;
@@ -452,13 +462,15 @@ void service_show_counters(struct out *o, const struct service_counter *c)
 		SERVICE_EVENTS(X)
 #undef X
 	};
-	num_text packets, bytes;
 
 	out_set_u64(o, "packets", c->packets);
 	out_set_u64(o, "bytes", c->bytes);
-	out_line(o, "  sent:        %s %s, %s %s", num_format_grouped(c->packets, packets),
-		 num_plural(c->packets, "packet", "packets"), num_format_grouped(c->bytes, bytes),
-		 num_plural(c->bytes, "byte", "bytes"));
+	show_traffic(o, "sent:", c->packets, c->bytes);
+	if (answers) {
+		out_set_u64(o, "back_packets", c->back_packets);
+		out_set_u64(o, "back_bytes", c->back_bytes);
+		show_traffic(o, "answers:", c->back_packets, c->back_bytes);
+	}
 	show_drops(o, c);
 	out_table(o, "events");
 	for (int e = 0; e < SERVICE_EVENT_COUNT; e++) {
@@ -489,34 +501,73 @@ static const char *health_of(const struct service_health *h, const struct lb_ser
 								       : "";
 }
 
-static int show_member(struct out *o, const struct pool *pool, const struct service_health *h,
-		       const struct lb_service *s, const struct lb_member *m, struct err *err)
+bool service_has_places(const struct lb_service *s)
 {
+	return service_mode_does((enum service_mode)s->mode) & MODE_NAT;
+}
+
+bool service_shows_connections(const struct nat_reading *nat, const struct lb_state *b,
+			       const struct lb_service *s)
+{
+	return service_has_places(s) || nat_of_service(nat, b, s).living;
+}
+
+void service_cell_answers(struct out *o, const struct service_counter *c)
+{
+	out_cell_u64(o, "back_packets", "ANSWERS", c->back_packets);
+	out_set_u64(o, "back_bytes", c->back_bytes);
+}
+
+void service_cell_connections(struct out *o, const struct nat_reading *nat, uint16_t id)
+{
+	const struct nat_of_backend *of = &nat->census.of_backend[id];
+
+	out_cell_u64(o, "connections", "CONNECTIONS", of->living);
+	out_set_u64(o, "connections_opening", of->opening);
+}
+
+// ---- weir stats ---------------------------------------------------------------------------------
+
+struct stats_view {
+	struct out *o;
+	struct pool pool;
+	struct service_health health;
+	struct nat_reading nat;
+};
+
+static int show_member(const struct stats_view *v, const struct lb_service *s,
+		       const struct lb_member *m, struct err *err)
+{
+	struct out *o = v->o;
 	struct service_counter c;
 	addr_text name;
-	int code = lb_maps_counter(pool->live, m->id, &c, err);
+	int code = lb_maps_counter(v->pool.live, m->id, &c, err);
 
 	if (code)
 		return code;
 	out_row(o);
 	out_cell(o, "service", "SERVICE", s->name);
 	out_cell(o, "backend", "BACKEND", pool_name(m, name));
-	out_cell(o, "health", NULL, health_of(h, s, m));
+	out_cell(o, "health", NULL, health_of(&v->health, s, m));
 	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
 	out_cell_u64(o, "packets", "PACKETS", c.packets);
 	out_cell_u64(o, "bytes", "BYTES", c.bytes);
+	if (service_shows_connections(&v->nat, v->pool.state, s)) {
+		service_cell_answers(o, &c);
+		service_cell_connections(o, &v->nat, m->id);
+	}
 	return 0;
 }
 
-static int show_members(struct out *o, const struct pool *pool, const struct service_health *h,
-			struct err *err)
+static int show_members(const struct stats_view *v, struct err *err)
 {
-	for (size_t n = 0; n < pool->state->n_services; n++) {
-		const struct lb_service *s = &pool->state->services[n];
+	const struct lb_state *b = v->pool.state;
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct lb_service *s = &b->services[n];
 
 		for (uint32_t m = 0; m < s->n_members; m++) {
-			const struct lb_member *member = &pool->state->members[s->first_member + m];
-			int code = show_member(o, pool, h, s, member, err);
+			int code = show_member(v, s, &b->members[s->first_member + m], err);
 
 			if (code)
 				return code;
@@ -525,23 +576,35 @@ static int show_members(struct out *o, const struct pool *pool, const struct ser
 	return 0;
 }
 
+static void stats_close(struct stats_view **v)
+{
+	pool_close(&(*v)->pool);
+	service_health_close(&(*v)->health);
+	nat_reading_free(&(*v)->nat);
+	free(*v);
+}
+
 int service_show_stats(struct out *o, const char *instance, struct err *err)
 {
-	CLEANUP_POOL struct pool pool = {.lock = -1};
-	CLEANUP_SERVICE_HEALTH struct service_health health = {0};
+	CLEANUP(stats_close) struct stats_view *v = mem_new(struct stats_view);
 	struct err why = {0};
-	int code = pool_open_few(instance, NULL, &pool, &why);
+	int code;
 
+	v->o = o;
+	v->pool.lock = -1;
+	code = pool_open_few(instance, NULL, &v->pool, &why);
 	if (code && why.kind == ERR_INPUT)
 		return 0; // no services
 	if (code) {
 		*err = why;
 		return code;
 	}
+	if ((code = nat_read(v->pool.instance, &v->nat, err)))
+		return code;
 	out_line(o, "%s", "");
-	service_health_open(instance, &health);
+	service_health_open(instance, &v->health);
 	out_table(o, "backends");
-	code = show_members(o, &pool, &health, err);
+	code = show_members(v, err);
 	out_table_end(o);
 	return code;
 }

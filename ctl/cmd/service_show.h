@@ -8,6 +8,7 @@
 #include "ctl/control/candidate.h"
 #include "ctl/control/egress.h"
 #include "ctl/control/health_file.h"
+#include "ctl/control/nat_reading.h"
 #include "ctl/control/pool.h"
 
 // Lost frames are counted since then.
@@ -75,6 +76,16 @@ void service_cell_nexthop(struct out *o, const struct backend *backend, bool los
 // Prints a line for each backend that runs, under "backends". Without services it prints nothing.
 int service_show_stats(struct out *o, const char *instance, struct err *err);
 
-// Prints packets sent, packets dropped by reason, and events. The text leaves out those with count
-// 0.
-void service_show_counters(struct out *o, const struct service_counter *c);
+// Prints packets sent, with `answers` also those that were answers, packets dropped by reason, and
+// events. The text leaves out those with count 0.
+void service_show_counters(struct out *o, const struct service_counter *c, bool answers);
+
+// Do the connections of a service have places (nat and fullnat)? Then it has no pins, and its slots
+// have no phases.
+bool service_has_places(const struct lb_service *s);
+// The same, or connections of it live that began in another mode.
+bool service_shows_connections(const struct nat_reading *nat, const struct lb_state *b,
+			       const struct lb_service *s);
+// Cells of a backend in these modes, or with connections that began in one.
+void service_cell_answers(struct out *o, const struct service_counter *c);
+void service_cell_connections(struct out *o, const struct nat_reading *nat, uint16_t id);

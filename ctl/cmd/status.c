@@ -58,6 +58,7 @@ struct status {
 	struct devices devices;
 	size_t set_used[POLICY_SETS_MAX];
 	struct pool pool; // of its services
+	struct nat_reading *nat;
 	struct presence agent;
 	struct unseen_watch unseen;
 	struct status_names names;
@@ -467,7 +468,7 @@ static void show_alarms(struct status *s)
 	for (uint32_t set = 0; set < s->about->n_sets; set++)
 		alarm_set(s, &s->about->sets[set], s->set_used[set]);
 	status_connections_alarms(&s->connections, alarm_add, s);
-	status_services_alarms(s->ctx, &s->pool, alarm_add, s);
+	status_services_alarms(s->ctx, &s->pool, s->nat, alarm_add, s);
 	alarm_agent(s);
 	if (empty.packets)
 		alarm_add(s, POLICY, NULL, "%s %s passed because no program was active",
@@ -602,8 +603,13 @@ static int show_instance(struct context *ctx, const struct args *args, size_t *r
 	CLEANUP_FREE struct counters *before = mem_new(struct counters);
 	CLEANUP_FREE struct counters *after = mem_new(struct counters);
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	struct status s = {
-		.ctx = ctx, .before = before, .after = after, .about = about, .pool = {.lock = -1}};
+	CLEANUP_FREE struct nat_reading *nat = mem_new(struct nat_reading);
+	struct status s = {.ctx = ctx,
+			   .before = before,
+			   .after = after,
+			   .about = about,
+			   .nat = nat,
+			   .pool = {.lock = -1}};
 	int code = instance_open(ctx->instance, &i, err);
 
 	if (code)
@@ -618,7 +624,7 @@ static int show_instance(struct context *ctx, const struct args *args, size_t *r
 	out_set_string(ctx->out, "instance", ctx->instance);
 	if ((code = show_policy(&s, err)))
 		return code;
-	if ((code = status_services_open(ctx, &s.pool, err)))
+	if ((code = status_services_open(ctx, i, &s.pool, nat, err)))
 		return code;
 	presence_read(ctx->instance, &s.agent);
 	status_agent_show(ctx, &s.agent, s.clock.wall_ms / 1000);
@@ -627,13 +633,14 @@ static int show_instance(struct context *ctx, const struct args *args, size_t *r
 	status_feeds_show(ctx, &s.agent, s.clock.wall_ms / 1000);
 	changing_show_lost(ctx);
 	show_ifaces(&s);
-	status_services_show(ctx, &s.pool);
+	status_services_show(ctx, &s.pool, nat);
 	fill_sets(&s);
 	s.connections = status_connections_read(i);
 	if (args_has(args, "limits"))
 		status_limits_show(s.ctx, s.instance, s.about, s.set_used, &s.connections);
 	show_alarms(&s);
 	pool_close(&s.pool);
+	nat_reading_free(nat);
 	presence_free(&s.agent);
 	devices_free(&s.devices);
 	*ret_alarms = s.alerts.n;

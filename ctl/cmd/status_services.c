@@ -7,6 +7,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/cmd/nat_show.h"
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/lb_running.h"
@@ -18,6 +19,7 @@
 #define IFACE   "interface"
 
 #define LATE_S 2 // after the end of a wait, before it is an alarm
+#define FULL   9 // tenths of the places of a mode and family that are an alarm
 
 struct services_view {
 	struct context *ctx;
@@ -28,6 +30,7 @@ struct services_view {
 	struct overrides overrides; // on disk
 	struct service_health health;
 	struct looks looks;
+	const struct nat_reading *nat;
 };
 
 static const struct lb_member *member(const struct services_view *v, uint32_t m)
@@ -70,12 +73,47 @@ static uint32_t count_kept(const struct services_view *v)
 	return n;
 }
 
+// "changing"; in nat and fullnat "1,204 connections, 12 opening".
+static const char *show_flows(const struct services_view *v, const struct lb_service_figures *f,
+			      nat_sum_text buf)
+{
+	struct nat_sum sum = nat_of_service(v->nat, v->pool->state, v->service);
+	struct out *o = v->ctx->out;
+
+	if (service_shows_connections(v->nat, v->pool->state, v->service))
+		nat_set_sum(o, sum);
+	if (service_has_places(v->service))
+		return nat_format_sum(sum, buf);
+	out_set_u64(o, "slots_changing", f->changing);
+	out_set_u64(o, "slots_pins_only", f->pins_only);
+	return f->changing ? "changing" : f->pins_only ? "closing" : "stable";
+}
+
+static void show_checks(const struct services_view *v, struct text *checks)
+{
+	struct out *o = v->ctx->out;
+
+	out_set_u64(o, "failing", count_state(v, BACKEND_FAILING));
+	out_set_u64(o, "waiting", count_waiting(v));
+	out_set_u64(o, "kept", count_kept(v));
+	if (v->service->checked)
+		out_set_bool(o, "checked", v->health.agent);
+	if (count_state(v, BACKEND_FAILING))
+		text_addf(checks, ", %u failing", count_state(v, BACKEND_FAILING));
+	if (count_waiting(v))
+		text_addf(checks, ", %u not checked yet", count_waiting(v));
+	if (v->service->checked && !v->health.agent)
+		text_add(checks, ", not checked");
+}
+
 static void show_line(const struct services_view *v)
 {
 	const struct pool *f = v->pool;
 	struct out *o = v->ctx->out;
 	struct lb_service_figures figures;
 	CLEANUP_TEXT struct text checks = {0};
+	nat_sum_text buf;
+	const char *flows;
 
 	lb_service_figures(f->state, v->service, f->clock.jiffies, f->clock.hz, &figures);
 	out_set_string(o, "name", v->service->name);
@@ -83,28 +121,14 @@ static void show_line(const struct services_view *v)
 	out_set_u64(o, "up", count_state(v, BACKEND_UP));
 	out_set_u64(o, "drained", count_state(v, BACKEND_DRAIN));
 	out_set_u64(o, "down", count_state(v, BACKEND_DOWN));
-	out_set_u64(o, "slots_changing", figures.changing);
-	out_set_u64(o, "slots_pins_only", figures.pins_only);
-	out_set_u64(o, "failing", count_state(v, BACKEND_FAILING));
-	out_set_u64(o, "waiting", count_waiting(v));
-	out_set_u64(o, "kept", count_kept(v));
-	if (v->service->checked)
-		out_set_bool(o, "checked", v->health.agent);
+	flows = show_flows(v, &figures, buf);
+	show_checks(v, &checks);
 	service_set_fingerprint(o, "fingerprint", figures.fingerprint);
 	service_set_fingerprint(o, "configuration_fingerprint", figures.configuration);
-	if (count_state(v, BACKEND_FAILING))
-		text_addf(&checks, ", %u failing", count_state(v, BACKEND_FAILING));
-	if (count_waiting(v))
-		text_addf(&checks, ", %u not checked yet", count_waiting(v));
-	if (v->service->checked && !v->health.agent)
-		text_add(&checks, ", not checked");
 	out_line(o, "service   %s: %s, %u up, %u drained, %u down%s; %s, fingerprint %016llx",
 		 v->service->name, service_mode_name(v->service->mode), count_state(v, BACKEND_UP),
 		 count_state(v, BACKEND_DRAIN), count_state(v, BACKEND_DOWN), text_get(&checks),
-		 figures.changing    ? "changing"
-		 : figures.pins_only ? "closing"
-				     : "stable",
-		 (unsigned long long)figures.fingerprint);
+		 flows, (unsigned long long)figures.fingerprint);
 }
 
 static void show_overrides(const struct services_view *v)
@@ -136,7 +160,8 @@ static void show_overrides(const struct services_view *v)
 	out_end(o);
 }
 
-int status_services_open(struct context *ctx, struct pool *ret, struct err *err)
+int status_services_open(struct context *ctx, const struct instance *i, struct pool *ret,
+			 struct nat_reading *ret_nat, struct err *err)
 {
 	struct err why = {0};
 	int code = pool_open(ctx->instance, NULL, ret, &why);
@@ -145,12 +170,12 @@ int status_services_open(struct context *ctx, struct pool *ret, struct err *err)
 		*err = why;
 		return code;
 	}
-	return 0;
+	return nat_read(i, ret_nat, err);
 }
 
-void status_services_show(struct context *ctx, const struct pool *f)
+void status_services_show(struct context *ctx, const struct pool *f, const struct nat_reading *nat)
 {
-	struct services_view v = {.ctx = ctx, .pool = f};
+	struct services_view v = {.ctx = ctx, .pool = f, .nat = nat};
 
 	if (f->live)
 		overrides_read(ctx->instance, &v.overrides,
@@ -165,6 +190,8 @@ void status_services_show(struct context *ctx, const struct pool *f)
 		out_end(ctx->out);
 	}
 	out_end(ctx->out);
+	nat_show(ctx->out, nat, false);
+	nat_show_former(ctx->out, nat);
 	free(v.kept);
 	vec_free(&v.overrides);
 	service_health_close(&v.health);
@@ -319,6 +346,22 @@ static void alarm_pins(const struct services_view *v, alarm_adder *alarm, void *
 		      (unsigned long long)v->service->buckets * SERVICE_PIN_WORDS);
 }
 
+static void alarm_places(const struct nat_reading *nat, uint8_t mode, uint8_t family,
+			 alarm_adder *alarm, void *status)
+{
+	struct nat_use_of_places used = nat_used(nat, mode == SERVICE_FULLNAT, family);
+	size_t room = used.blocks * NAT_BLOCK_ROOM;
+	num_text living, most;
+
+	if (used.living * 10 >= room * FULL && room)
+		alarm(status, "services", service_mode_name(mode),
+		      "mode %s, IPv%u: %s connections, and room for about %s (write %s)",
+		      service_mode_name(mode), family, num_format_grouped(used.living, living),
+		      num_format_grouped(room, most),
+		      mode == SERVICE_FULLNAT ? "more addresses after 'source'"
+					      : "a greater number after 'connections'");
+}
+
 static void alarm_egress(const struct pool *f, alarm_adder *alarm, void *status)
 {
 	CLEANUP_EGRESSES struct egresses egresses = {0};
@@ -358,8 +401,8 @@ static void alarm_paths(const struct pool *f, alarm_adder *alarm, void *status)
 		      num_plural(paths.changed, "backend has", "backends have"));
 }
 
-void status_services_alarms(struct context *ctx, const struct pool *f, alarm_adder *alarm,
-			    void *status)
+void status_services_alarms(struct context *ctx, const struct pool *f,
+			    const struct nat_reading *nat, alarm_adder *alarm, void *status)
 {
 	struct services_view v = {.ctx = ctx, .pool = f};
 
@@ -376,7 +419,12 @@ void status_services_alarms(struct context *ctx, const struct pool *f, alarm_add
 		alarm_flows(&v, alarm, status);
 		alarm_waiting(&v, alarm, status);
 		alarm_health(&v, alarm, status);
-		alarm_pins(&v, alarm, status);
+		if (!service_has_places(v.service))
+			alarm_pins(&v, alarm, status);
+	}
+	for (uint8_t mode = SERVICE_NAT; mode <= SERVICE_FULLNAT; mode++) {
+		alarm_places(nat, mode, 4, alarm, status);
+		alarm_places(nat, mode, 6, alarm, status);
 	}
 	looks_save(&v.looks);
 	looks_free(&v.looks);

@@ -15,6 +15,7 @@ static const struct {
 	[DECISION_REJECT] = {"reject", "rejected", .loses = true},
 	[DECISION_REDIRECT] = {"redirect", "redirected"},
 	[DECISION_SERVICE] = {"service", "sent to a backend"},
+	[DECISION_BACK] = {"service", "sent to its client"},
 	[DECISION_ANSWER] = {"answer", "answered"},
 	[DECISION_PERMIT] = {"pass", "permitted"},
 	[DECISION_REFUSE] = {"refuse", "refused", .loses = true},
@@ -58,6 +59,8 @@ enum decision_verdict decision_of(const struct candidate *c, const struct test_r
 
 	if (r->reason == REASON_PASS_ECHO)
 		return DECISION_ANSWER;
+	if (r->reason == REASON_PASS_ANSWER_NAT)
+		return DECISION_BACK;
 	if (rule && rule->action == ACTION_REJECT)
 		return DECISION_REJECT;
 	return of[reason_verdict(r->reason)];

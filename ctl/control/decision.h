@@ -19,6 +19,7 @@ enum decision_verdict {
 	DECISION_REJECT = EXPECT_REJECT,
 	DECISION_REDIRECT = EXPECT_REDIRECT,
 	DECISION_SERVICE = EXPECT_SERVICE, // sent to a backend
+	DECISION_BACK,                     // an answer of a backend, sent to its client
 	DECISION_ANSWER,                   // an echo request
 	DECISION_PERMIT,                   // an outgoing connection
 	DECISION_REFUSE,                   // an outgoing connection

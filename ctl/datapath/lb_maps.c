@@ -406,6 +406,8 @@ int lb_maps_counter(const struct lb_maps *l, uint32_t id, struct service_counter
 	for (size_t c = 0; c < cpus; c++) {
 		ret->packets += all[c].packets;
 		ret->bytes += all[c].bytes;
+		ret->back_packets += all[c].back_packets;
+		ret->back_bytes += all[c].back_bytes;
 		for (int d = 0; d < SERVICE_DROPS; d++)
 			ret->dropped[d] += all[c].dropped[d];
 		for (int e = 0; e < SERVICE_EVENT_COUNT; e++)

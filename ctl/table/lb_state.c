@@ -136,13 +136,19 @@ uint64_t lb_state_pin_bytes(const struct lb_state *b)
 	return bytes;
 }
 
+// Each connection has its own backend, so a slot decides only for new ones.
+static bool is_nat(const struct lb_service *s)
+{
+	return service_mode_does((enum service_mode)s->mode) & MODE_NAT;
+}
+
 struct ring_rules lb_service_rules(const struct lb_service *s, uint64_t now, uint32_t hz)
 {
 	(void)hz; // a service's times are jiffies
 	return (struct ring_rules){
 		.now = now,
 		.hold_ticks = slot_ticks(longest_idle(s), s->hold),
-		.move = s->udp_move && s->protocols == SERVICE_UDP,
+		.move = (s->udp_move && s->protocols == SERVICE_UDP) || is_nat(s),
 	};
 }
 

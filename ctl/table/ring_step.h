@@ -14,7 +14,8 @@
 struct ring_rules {
 	uint64_t now;        // jiffies64
 	uint32_t hold_ticks; // slot_ticks() of the service: how long its slots are changing
-	bool move;           // `udp move` of a service with udp only: slots are always stable
+	// `udp move` of a service with udp only, nat or fullnat: slots are always stable
+	bool move;
 };
 
 // The slot after a change to new_owner. Unchanged if that is the owner already, or BACKEND_NONE: a

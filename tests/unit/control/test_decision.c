@@ -86,6 +86,15 @@ static void test_services(void **state)
 	assert_string_equal(wanted(REASON_PASS_TTL, NO_RULE, 0), "drop");
 }
 
+static void test_answer_of_a_backend(void **state)
+{
+	struct test_result r = answer(REASON_PASS_ANSWER_NAT, NO_RULE, 0);
+
+	assert_int_equal(decision_of(NULL, &r), DECISION_BACK);
+	r.reason = REASON_PASS_SERVICE;
+	assert_int_equal(decision_of(NULL, &r), DECISION_SERVICE);
+}
+
 static void test_stages(void **state)
 {
 	struct test_result r = answer(REASON_PASS_SERVICE, NO_RULE, 0);
@@ -111,6 +120,7 @@ static void test_words(void **state)
 	assert_string_equal(done(DECISION_REDIRECT, "eth1", &t), "redirected to eth1");
 	assert_string_equal(done(DECISION_REDIRECT, NULL, &t), "redirected");
 	assert_string_equal(done(DECISION_DROP, "eth1", &t), "dropped");
+	assert_string_equal(done(DECISION_BACK, NULL, &t), "sent to its client");
 	assert_null(decision_word(DECISION_NONE));
 	assert_true(decision_loses(DECISION_REJECT) && !decision_loses(DECISION_ANSWER));
 	text_free(&t);
@@ -121,7 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_reason), cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_services),    cmocka_unit_test(test_stages),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_words),       cmocka_unit_test(test_answer_of_a_backend),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,6 +96,11 @@ static void test_rules(void **state)
 	assert_true(lb_service_rules(&s, 77, 100).move);
 	s.protocols = SERVICE_UDP | SERVICE_TCP;
 	assert_false(lb_service_rules(&s, 77, 100).move);
+	s.mode = SERVICE_NAT;
+	assert_true(lb_service_rules(&s, 77, 100).move);
+	s.mode = SERVICE_FULLNAT;
+	assert_true(lb_service_rules(&s, 77, 100).move);
+	s.mode = SERVICE_DR;
 	s.udp_move = 0;
 	s.protocols = SERVICE_UDP;
 	assert_false(lb_service_rules(&s, 77, 100).move);
