@@ -16,6 +16,8 @@
 # Only the MTU limits the length of an encapsulated packet.
 # dr: the backends and net0 of the balancers (then 10.78.2.201 ...) are in one segment, the bridge lan0 of the
 # router, because in this mode a balancer changes only MAC addresses.
+# nat: as dr, but the backends do not have the VIPs, and balancer1 is their gateway. fullnat: as ipip, without the
+# VIPs; a balancer has the sources 10.78.3.201 and fd78:3::201 ... on lo.
 # --nics 2: net0 of a balancer is a link of its own in every mode. A second device, back0, leads to the backends,
 # so packets for backends leave through another device than they arrived on.
 
@@ -30,12 +32,15 @@ service_ports='7, 80, 443'
 kind_options() {
 	: "${options[mode]=dr}" "${options[backends]=3}" "${options[nodes]=1}" "${options[nics]=1}"
 	: "${options[v6]=0}"
-	[[ ${options[mode]} == @(dr|ipip|gue) ]] || wrong "invalid mode '${options[mode]}': dr, ipip or gue"
+	[[ ${options[mode]} == @(dr|ipip|gue|nat|fullnat) ]] ||
+		wrong "invalid mode '${options[mode]}': dr, ipip, gue, nat or fullnat"
 	check_number backends 64
 	check_number nodes 8
+	[[ ${options[mode]} != nat || ${options[nodes]} == 1 ]] ||
+		wrong "mode nat has one node: it is the gateway of the backends"
 	check_number nics 2
-	declare -A overhead=([dr]=0 [ipip]=40 [gue]=80)
-	: "${options[link-mtu]=$((mtu + overhead[${options[mode]}]))}"
+	declare -A overhead=([ipip]=40 [gue]=80)
+	: "${options[link-mtu]=$((mtu + ${overhead[${options[mode]}]:-0}))}"
 	is_mtu "${options[link-mtu]}" || wrong "invalid link MTU '${options[link-mtu]}'"
 	hosts=(client router)
 	mapfile -t -O 2 hosts < <(balancers && backends)
@@ -54,9 +59,18 @@ backends() {
 	printf 'backend%d\n' $(seq "${options[backends]}")
 }
 
+has_segment() {
+	[[ ${options[mode]} == @(dr|nat) ]]
+}
+
+# Do the backends have the addresses of the clients' packets?
+translates() {
+	[[ ${options[mode]} == @(nat|fullnat) ]]
+}
+
 # in_segment HOST DEVICE: is the device connected to lan0?
 in_segment() {
-	[[ ${options[mode]} == dr && ($1 == backend* || $2 == back0 || ${options[nics]} == 1) ]]
+	has_segment && [[ ($1 == backend* || $2 == back0 || ${options[nics]} == 1) ]]
 }
 
 # The third number of the address of a balancer's net0.
@@ -69,7 +83,7 @@ front_net() {
 kind_up() {
 	local i
 	add_client_and_router
-	[[ ${options[mode]} != dr ]] || add_segment
+	! has_segment || add_segment
 	for ((i = 1; i <= options[nodes]; i++)); do
 		add_balancer "$i"
 	done
@@ -116,7 +130,12 @@ add_segment() {
 # Packets that a balancer sends by XDP_TX, or from back0, arrive only if the peer has a program.
 add_balancer() {
 	local host=balancer$1
-	add_host "$host"
+	if [[ ${options[mode]} == nat ]]; then
+		add_host "$host" ipv4/ip_forward=1 ipv6/conf/{all,default}/forwarding=1 \
+			ipv4/conf/{all,default}/send_redirects=0
+	else
+		add_host "$host"
+	fi
 	add_link "$host" net0 "$(mac_of 01 00 "$1")" router "$host" "$(mac_of 01 01 "$1")" \
 		"${options[link-mtu]}"
 	attach_pass router "$host"
@@ -124,6 +143,19 @@ add_balancer() {
 	ip -n "$name-$host" route add default via "10.78.$(front_net).254"
 	ip -n "$name-$host" route add default via "fd78:$(front_net)::254"
 	((options[nics] == 1)) || add_second_nic "$1" "$host"
+	[[ ${options[mode]} != fullnat ]] || add_sources "$1" "$host"
+}
+
+add_sources() {
+	local number=$((200 + $1))
+	ip -n "$name-$2" -batch - <<-END
+		address add 10.78.3.$number/32 dev lo
+		address add fd78:3::$number/128 dev lo nodad
+	END
+	ip -n "$name-router" -batch - <<-END
+		route add 10.78.3.$number via 10.78.$(front_net).$number
+		route add fd78:3::$number via fd78:$(front_net)::$number
+	END
 }
 
 add_second_nic() {
@@ -146,12 +178,25 @@ add_backend() {
 	add_link "$host" net0 "$(mac_of 02 00 "$1")" router "$host" "$(mac_of 02 01 "$1")" \
 		"${options[link-mtu]}"
 	connect "$host" net0 "$host" 2 "$1"
+	local gateway=254
+	[[ ${options[mode]} != nat ]] || gateway=201
 	ip -n "$name-$host" -batch - <<-END
+		route add default via 10.78.2.$gateway mtu $mtu
+		route add default via inet6 fd78:2::$gateway mtu $mtu
+	END
+	translates || ip -n "$name-$host" -batch - <<-END
 		address add $vip4/32 dev lo
 		address add $vip6/128 dev lo nodad
-		route add default via 10.78.2.254 mtu $mtu
-		route add default via inet6 fd78:2::254 mtu $mtu
 	END
+}
+
+# server_address FAMILY NUMBER: the address that clients' packets have at a backend
+server_address() {
+	case $1:${options[mode]} in
+	?:nat | ?:fullnat) backend_address "$1" "$2" ;;
+	4:*) echo "$vip4" ;;
+	*) echo "$vip6" ;;
+	esac
 }
 
 mac_of() {
@@ -185,7 +230,7 @@ connect() {
 # The lab also works without 'weir decap'; 'status' reports it.
 start_decap() {
 	local weir log=$state/$1/decap.log
-	[[ ${options[mode]} != dr ]] || return 0
+	[[ ${options[mode]} == @(ipip|gue) ]] || return 0
 	weir=$(realpath -m "${WEIR:-$build/weir}")
 	if ! "$weir" help decap >"$log" 2>&1; then
 		printf "no 'weir decap': %s\n" "$weir" >"$state/no-decap"
@@ -259,6 +304,7 @@ lab_route() {
 # The policy
 
 policy_text() {
+	local family=4
 	cat <<-END
 		# Policy of the lab '$name', the same for all balancers:
 		# weir -N $name-balancer1 -n NAME apply THIS_FILE
@@ -266,28 +312,43 @@ policy_text() {
 		seed "lab"
 
 	END
-	policy_service web "$service_ports"
-	printf '\n# A client of iperf3 opens two connections, which must go to the same server.\n'
-	policy_service iperf 5201 '	hash     source'
+	if translates; then
+		translating_services
+	else
+		((options[v6])) && family=6
+		policy_service web "$service_ports" "$vip4, $vip6" $family
+		printf '\n# A client of iperf3 opens two connections, which must go to the same server.\n'
+		policy_service iperf 5201 "$vip4, $vip6" $family '	hash     source'
+	fi
 	printf '\nexpect %s\n' "web tcp from 10.78.0.2 port 40000 to $vip4 port 80"
-	printf 'expect %s\n' "web tcp from fd78::2 port 40000 to $vip6 port 80"
+	printf 'expect web%s\n' "$(! translates || echo 6) tcp from fd78::2 port 40000 to $vip6 port 80"
 }
 
-# policy_service NAME PORTS [LINE]
+# A service has one family.
+translating_services() {
+	local source4='' source6=''
+	if [[ ${options[mode]} == fullnat ]]; then
+		source4='	source   10.78.3.201' source6='	source   fd78:3::201'
+	fi
+	policy_service web "$service_ports" "$vip4" 4 "$source4"
+	policy_service web6 "$service_ports" "$vip6" 6 "$source6"
+}
+
+# policy_service NAME PORTS VIPS FAMILY [LINE]: family of the backends
 policy_service() {
 	local i
 	printf 'service %s {\n' "$1"
-	printf '\tvip      %s, %s\n\tproto    tcp, udp\n' "$vip4" "$vip6"
+	printf '\tvip      %s\n\tproto    tcp, udp\n' "$3"
 	printf '\tport     %s\n\tmode     %s\n' "$2" "${options[mode]}"
-	[[ ! ${3-} ]] || printf '%s\n' "$3"
+	[[ ! ${5-} ]] || printf '%s\n' "$5"
 	for ((i = 1; i <= options[backends]; i++)); do
-		printf '\tbackend  %s\n' "$(backend_address "$i")"
+		printf '\tbackend  %s\n' "$(backend_address "$4" "$i")"
 	done
 	printf '}\n'
 }
 
 backend_address() {
-	((options[v6])) && printf 'fd78:2::%s' "$1" || printf '10.78.2.%s' "$1"
+	[[ $1 == 6 ]] && printf 'fd78:2::%s' "$2" || printf '10.78.2.%s' "$2"
 }
 
 lab_policy() {
@@ -310,8 +371,8 @@ kind_status() {
 	local host bad=0
 	printf 'mode      %s; %s, %s, nics %s; namespaces: %s-HOST\n' "${options[mode]}" \
 		"$(count_of nodes)" "$(count_of backends)" "${options[nics]}" "$name"
-	printf 'VIPs      %s %s, ports %s, 5201 (iperf3); on lo of each backend\n' "$vip4" "$vip6" \
-		"$service_ports"
+	printf 'VIPs      %s %s, ports %s, 5201 (iperf3); %s\n' "$vip4" "$vip6" \
+		"$service_ports" "$(translates && echo 'of no backend' || echo 'on lo of each backend')"
 	printf 'clients   %s\n' "10.78.0.2 fd78::2 ${client_networks[*]}"
 	printf 'policy    %s\n' "$state/policy.weir"
 	printf 'route     %s\n' "$(show_routes | sed '2,$s/^/          /')"
@@ -322,7 +383,7 @@ kind_status() {
 	for host in $(backends); do
 		printf '%-10s ' "$host"
 		servers_state "$host" || bad=1
-		[[ ${options[mode]} == dr ]] || decap_state "$host" || bad=1
+		[[ ${options[mode]} != @(ipip|gue) ]] || decap_state "$host" || bad=1
 	done
 	return "$bad"
 }

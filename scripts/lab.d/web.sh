@@ -8,7 +8,8 @@
 #	              means several packets a second (nginx lets /big pause for two seconds)
 #	udp 7         echo
 #	udp 443       name of the backend, then the request
-#	5201          iperf3, on the VIPs only, because its UDP packets must come from a VIP
+#	5201          iperf3, on the VIPs only, because its UDP packets must come from a VIP; on the
+#	              backend's address if the balancer translates
 
 # Files for all backends. The big file is kept in the build folder for later labs. Its content does not repeat, so
 # that a misplaced block is detected.
@@ -28,8 +29,8 @@ start_servers() {
 	in_host "$1" /usr/bin/python3 -ES "$lab_dir/backend.py" "$1" "$state/$1.sock" \
 		"$state/python-$1.pid"
 	start_nginx "$1"
-	start_iperf "$1" iperf4 "$vip4"
-	start_iperf "$1" iperf6 "$vip6"
+	start_iperf "$1" iperf4 "$(server_address 4 "${1#backend}")"
+	start_iperf "$1" iperf6 "$(server_address 6 "${1#backend}")"
 }
 
 start_nginx() {
