@@ -7,7 +7,7 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that is in a pinned map changes: a
  * tool of another version then refuses the instance instead of misreading it. */
-#define WEIR_LAYOUT 28
+#define WEIR_LAYOUT 29
 
 /* File names below /sys/fs/bpf/weir/INSTANCE/ that are read in any layout. */
 #define WEIR_META  "meta"
@@ -60,6 +60,8 @@ enum policy_stage {
 	STAGE_GENERAL, /* from the short program: weir_nat_answer, if it is loaded */
 	STAGE_POLICY,  /* after that: the general program */
 	STAGE_NAT,
+	STAGE_NAT_ANY,
+	STAGE_NAT_ANSWER_ANY,
 	STAGES,
 };
 

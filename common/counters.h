@@ -36,6 +36,7 @@
 	X(PASS_TTL, "service-ttl", TX, SERVICE, "TTL or hop limit exceeded on the path to a backend: answered with ICMP") \
 	X(PASS_ANSWER, "service-answer", PASS, SERVICE, "an answer of a backend to a check via path, taken by the agent") \
 	X(PASS_ANSWER_NAT, "service-answer-nat", SENT, SERVICE, "an answer of a backend of nat or fullnat, sent to its client") \
+	X(PASS_NAT_RESET, "service-nat-reset", TX, SERVICE, "a packet to nat or fullnat of no known connection, answered with a TCP reset") \
 	X(DROP_BLOCK_FROM, "block-from", DROP, OVERLAY, "an overlay block entry for the source") \
 	X(DROP_BLOCK_TO, "block-to", DROP, OVERLAY, "an overlay block entry for the destination") \
 	X(DROP_RULE, "rule-drop", DROP, RULE, "a drop rule of the policy") \

@@ -290,7 +290,10 @@ struct nat_table {
 	struct flow_key key; /* of nat_hash4() and nat_hash6() */
 	__u64 lives;         /* nat_lives(), of all services: the longest idle */
 	__u32 shift;         /* pin_shift(HZ): jiffies of a tick */
-	__u32 pad[5];
+	__u32 pad;
+	/* jiffies: before, a packet of no known connection is dropped and gets no reset */
+	__u64 resets_from;
+	__u64 pad2;
 	__u32 device[WEIR_IFACES]; /* interface index by number */
 	/* a bit for each {address, port, protocol} of a backend in nat, and for each source */
 	__u64 near[NAT_NEAR_WORDS];

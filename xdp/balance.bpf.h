@@ -96,6 +96,8 @@ static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 		return pkt->passed;
 	if (unlikely(!is_for_us(ctx)))
 		return leave_foreign(pkt);
+	if (pkt->service == NO_SERVICE && is_fragment_of_nat(pkt))
+		return TO_NAT;
 	if (unlikely(pkt->service == NO_SERVICE)) {
 		if (has_tunnels() && is_too_big(pkt) && (reason = path_notice(ctx, pkt)) != GO_ON)
 			return reason;

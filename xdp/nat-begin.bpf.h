@@ -19,6 +19,7 @@ struct nat_ask {
 	__u32 end;    /* its number */
 	__u32 event;  /* enum nat_event */
 	__u32 length; /* of IP */
+	__u32 room;   /* written if it is too long for its backend: the MTU there */
 };
 
 /* In a map, because the chain of calls needs the stack. */
@@ -59,6 +60,15 @@ static __always_inline bool nat_clashes(const int family, const struct nat_ask *
 	return nat_elsewhere(family, a->hash, false, &a->key, &side) != NAT_NOWHERE;
 }
 
+static __always_inline __u64 nat_too_long_for(const struct backend *to)
+{
+	struct nat_ask *a = nat_ask_get();
+
+	if (a)
+		a->room = to->mtu;
+	return NAT_NO(NAT_LEAVE);
+}
+
 /* The backend of slot `index`, or NAT_NO of the outcome. */
 static __always_inline __u64 nat_owner(const int family, const struct nat_ask *a, __u64 index)
 {
@@ -72,7 +82,7 @@ static __always_inline __u64 nat_owner(const int family, const struct nat_ask *a
 	if (to->family != family || to->here || !to->ifindex)
 		return NAT_NO(REASON_DROP_NO_NEXT_HOP);
 	if (a->length > to->mtu)
-		return NAT_NO(NAT_LEAVE);
+		return nat_too_long_for(to);
 	if (nat_use_of(a->end)->mode != NAT_USE_FULLNAT && nat_clashes(family, a, end, to))
 		return NAT_NO(REASON_DROP_NAT_CLASH);
 	return id;

@@ -126,7 +126,7 @@ static __always_inline int nat_error_back(struct xdp_md *ctx, const int family,
 	nat_names_back(family, h.key, nat_end_at(h.key.last >> NAT_END_SHIFT), &outer);
 	nat_turn(family, &outer, &quoted);
 	if (!nat_has_way(nat_peer(h.word)))
-		return REASON_DROP_NAT_NO_PEER;
+		return NAT_LEAVE;
 	nat_translate_error(ctx, p, quote, family, &quoted, &outer);
 	return nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
 }

@@ -240,6 +240,14 @@ static __always_inline int nat_send_found(struct xdp_md *ctx, const int family,
 	return reason;
 }
 
+/* A packet that may get a reset is left. */
+static __always_inline int nat_without_place_common(const struct key k, int reason)
+{
+	bool resets = reason == REASON_DROP_NAT_UNKNOWN && k.base < BASE_UDP && !(k.base & 0x04);
+
+	return resets && now_jiffies() >= nat()->resets_from ? NAT_LEAVE : reason;
+}
+
 static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
 				       const struct nat_packet p, int *ret_verdict)
 {
@@ -251,7 +259,7 @@ static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
 		return NAT_LEAVE;
 	place = nat_find_place(family, p, nat_flow_of(family, p, end), &word);
 	if ((__s64)place < 0)
-		return nat_dropped(end, place & 0xff);
+		return nat_dropped(end, nat_without_place_common(p.k, place & 0xff));
 	nat_test_note(end, place, word);
 	return nat_dropped(end, nat_send_found(ctx, family, p, place, end, word, ret_verdict));
 }
@@ -413,7 +421,7 @@ static __always_inline int nat_send_answer(struct xdp_md *ctx, const int family,
 	int reason;
 
 	if (unlikely(!nat_has_way(nat_peer(h.word))))
-		return REASON_DROP_NAT_NO_PEER;
+		return NAT_LEAVE; /* the routing table may know it */
 	nat_names_back(family, h.key, nat_end_at(end), &names);
 	if (nat_is_blocked(family, names.dst, p.k.length))
 		return REASON_DROP_BLOCK_TO;

@@ -48,6 +48,7 @@ struct packet {
 	 * none */
 	__u8 iface;
 	__u8 tcp_header;        /* bytes */
+	__u16 fragment_at;      /* offset of the fragment header of IPv6 in the frame */
 	__u32 tcp_seq, tcp_ack; /* network order, for reject */
 	__u32 sctp_tag;     /* 0: the packet is an INIT and nothing else (RFC 9260 section 8.5.1) */
 	__u8 neighbour;     /* IPv6 neighbour discovery from this link */

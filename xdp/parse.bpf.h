@@ -205,6 +205,7 @@ static __always_inline int parse_ip6_fragment(struct packet *pkt, const struct i
 	if (pkt->fragment_header)
 		return REASON_DROP_EXT_ORDER;
 	pkt->fragment_header = 1;
+	pkt->fragment_at = offset;
 	/* Offset 0 and nothing to come is an atomic fragment: a whole packet (RFC 6946). */
 	if (!(fragment & ~6))
 		return GO_ON;

@@ -19,6 +19,7 @@
 #include "xdp/finish.bpf.h"
 #include "xdp/iface.bpf.h"
 #include "xdp/marker.bpf.h"
+#include "xdp/nat-any.bpf.h"
 #include "xdp/nat.bpf.h"
 #include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
@@ -116,7 +117,7 @@ int weir_policy(struct xdp_md *ctx)
 	if (policy.services && policy_holds(pkt) && for_services(reason)) {
 		pkt->passed = reason;
 		pkt->service = service_find(pkt, BY_PACKET);
-		if (pkt->service != NO_SERVICE || is_icmp(pkt)) {
+		if (pkt->service != NO_SERVICE || is_icmp(pkt) || is_fragment_of_nat(pkt)) {
 			bpf_tail_call_static(ctx, &stages, STAGE_BALANCE);
 			reason = REASON_DROP_PROGRAM;
 		}
@@ -151,7 +152,7 @@ int weir_nat_answer(struct xdp_md *ctx)
 
 	if (verdict != GO_ON)
 		return verdict;
-	bpf_tail_call_static(ctx, &stages, STAGE_POLICY);
+	bpf_tail_call_static(ctx, &stages, STAGE_NAT_ANSWER_ANY);
 	return finish_lost(ctx);
 }
 
@@ -167,9 +168,44 @@ int weir_nat(struct xdp_md *ctx)
 	verdict = nat_after(ctx);
 	if (verdict != GO_ON)
 		return verdict;
-	pkt->returned = 1;
-	bpf_tail_call_static(ctx, &stages, STAGE_BALANCE);
+	bpf_tail_call_static(ctx, &stages, STAGE_NAT_ANY);
 	return finish_lost(ctx);
+}
+
+/* After weir_nat_answer, for what is not common. */
+SEC("xdp/policy")
+int weir_nat_answer_any(struct xdp_md *ctx)
+{
+	struct packet *pkt = packet_new();
+	int reason;
+
+	if (!pkt)
+		return XDP_DROP;
+	if (parse(ctx, pkt) != GO_ON || (reason = nat_answer_any(ctx, pkt)) == GO_ON) {
+		bpf_tail_call_static(ctx, &stages, STAGE_POLICY);
+		return finish_lost(ctx);
+	}
+	return finish(ctx, pkt, reason);
+}
+
+/* After weir_nat, for what is not common. */
+SEC("xdp/policy")
+int weir_nat_any(struct xdp_md *ctx)
+{
+	struct packet *pkt = packet_kept();
+	int reason;
+
+	if (!pkt)
+		return XDP_DROP;
+	reason = nat_forward_any(ctx, pkt, service_at((__u32)pkt->service));
+	if (reason == GO_ON) {
+		pkt->returned = 1;
+		bpf_tail_call_static(ctx, &stages, STAGE_BALANCE);
+		reason = REASON_DROP_PROGRAM;
+	}
+	if (unlikely(pkt->only_service) && reason == pkt->passed)
+		reason = REASON_DROP_DEFAULT;
+	return finish(ctx, pkt, reason);
 }
 
 char _license[] SEC("license") = "GPL";

@@ -56,6 +56,12 @@ static __always_inline bool is_icmp(const struct packet *pkt)
 	       (pkt->proto == IPPROTO_ICMP || pkt->proto == IPPROTO_ICMPV6);
 }
 
+/* May a packet of no service be one of nat or fullnat? Only its first fragment has its ports. */
+static __always_inline bool is_fragment_of_nat(const struct packet *pkt)
+{
+	return !marker_is(MARK_NATS, 0) && pkt->fragment == FRAGMENT_LATER;
+}
+
 static __always_inline void service_tally(__u32 id, enum service_event event)
 {
 	struct service_counter *c = is_test() ? NULL : service_counter(id);

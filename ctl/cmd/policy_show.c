@@ -81,9 +81,13 @@ static void show_services(struct out *o, const struct candidate *c)
 static void show_programs(struct out *o, const struct generation_cost *cost)
 {
 	static const char *const names[GENERATION_PROGRAMS] = {
-		[GENERATION_SHORT] = "short",        [GENERATION_GENERAL] = "general",
-		[GENERATION_BALANCE] = "balancer's", [GENERATION_NAT_ANSWER] = "answers'",
+		[GENERATION_SHORT] = "short",
+		[GENERATION_GENERAL] = "general",
+		[GENERATION_BALANCE] = "balancer's",
+		[GENERATION_NAT_ANSWER] = "answers'",
 		[GENERATION_NAT] = "translator's",
+		[GENERATION_NAT_ANY] = "uncommon packets'",
+		[GENERATION_NAT_ANSWER_ANY] = "uncommon answers'",
 	};
 	num_text verified;
 

@@ -66,6 +66,10 @@ int generation_program_of(const struct generation *g, enum generation_program pr
 		return begins_with_answers ? g->fd[PART_PROGRAM] : answers;
 	case GENERATION_NAT:
 		return g->fd[PART_NAT];
+	case GENERATION_NAT_ANY:
+		return g->fd[PART_NAT_ANY];
+	case GENERATION_NAT_ANSWER_ANY:
+		return g->fd[PART_NAT_ANSWER_ANY];
 	default:
 		return -1;
 	}

@@ -26,6 +26,8 @@ enum generation_program {
 	// answers of backends of nat and fullnat, and packets to them; a policy without has none
 	GENERATION_NAT_ANSWER,
 	GENERATION_NAT,
+	GENERATION_NAT_ANY,
+	GENERATION_NAT_ANSWER_ANY,
 	GENERATION_PROGRAMS,
 };
 // Its descriptor, or -1.

@@ -208,6 +208,8 @@ static int keep_programs(const struct policy_bpf *skel, struct generation *g, st
 		{bpf_program__fd(skel->progs.weir_balance), PART_LB_PROGRAM},
 		{bpf_program__fd(skel->progs.weir_nat_answer), PART_NAT_ANSWER},
 		{bpf_program__fd(skel->progs.weir_nat), PART_NAT},
+		{bpf_program__fd(skel->progs.weir_nat_any), PART_NAT_ANY},
+		{bpf_program__fd(skel->progs.weir_nat_answer_any), PART_NAT_ANSWER_ANY},
 	};
 	int first = parts_first_program(skel), code = keep_fd(first, PART_PROGRAM, g, err);
 

@@ -112,6 +112,8 @@ void parts_choose(const struct policy_bpf *skel, struct parts_wanted wanted)
 	bpf_program__set_autoload(skel->progs.weir_balance, balances);
 	bpf_program__set_autoload(skel->progs.weir_nat_answer, wanted.translates);
 	bpf_program__set_autoload(skel->progs.weir_nat, wanted.translates);
+	bpf_program__set_autoload(skel->progs.weir_nat_any, wanted.translates);
+	bpf_program__set_autoload(skel->progs.weir_nat_answer_any, wanted.translates);
 }
 
 int parts_first_program(const struct policy_bpf *skel)
@@ -132,6 +134,8 @@ int parts_link(const struct policy_bpf *skel)
 		[STAGE_GENERAL] = answers >= 0 ? answers : general,
 		[STAGE_POLICY] = general,
 		[STAGE_NAT] = bpf_program__fd(skel->progs.weir_nat),
+		[STAGE_NAT_ANY] = bpf_program__fd(skel->progs.weir_nat_any),
+		[STAGE_NAT_ANSWER_ANY] = bpf_program__fd(skel->progs.weir_nat_answer_any),
 	};
 
 	for (uint32_t stage = 0; stage < STAGES; stage++)

@@ -46,6 +46,8 @@
 	X(LB_PROGRAM, "balance") \
 	X(NAT_ANSWER, "nat-answer") \
 	X(NAT, "nat") \
+	X(NAT_ANY, "nat-any") \
+	X(NAT_ANSWER_ANY, "nat-answer-any") \
 	X(ACCEPTED, "accepted") /* links of ctl/datapath/connections.h */ \
 	X(RELEASED, "released") \
 	X(FOUND, "found") \

@@ -23,6 +23,8 @@ struct bpf_program *program_of(const struct policy_bpf *skel, enum generation_pr
 		[GENERATION_BALANCE] = skel->progs.weir_balance,
 		[GENERATION_NAT_ANSWER] = skel->progs.weir_nat_answer,
 		[GENERATION_NAT] = skel->progs.weir_nat,
+		[GENERATION_NAT_ANY] = skel->progs.weir_nat_any,
+		[GENERATION_NAT_ANSWER_ANY] = skel->progs.weir_nat_answer_any,
 	};
 
 	return programs[program];

@@ -80,6 +80,7 @@ static void fill_table(struct nat_policy *w)
 		test_die(&err);
 	w->nat = w->table.at;
 	w->nat->shift = shift;
+	w->nat->resets_from = UINT64_MAX;
 	w->nat->lives =
 		nat_lives(pin_life(30ull * clock_hz(), shift), pin_life(300ull * clock_hz(), shift),
 			  pin_life(60ull * clock_hz(), shift));

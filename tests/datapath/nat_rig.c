@@ -164,6 +164,7 @@ struct nat_rig *nat_rig_new(const struct hash_key *key, uint32_t hz)
 	link_out(r);
 	r->nat->key = ring_flow_key(key);
 	r->nat->shift = pin_shift(hz);
+	r->nat->resets_from = UINT64_MAX; // a packet of no connection is not left to other programs
 	r->nat->device[NAT_RIG_NUMBER] = r->ifindex;
 	r->nat->device[NAT_RIG_OTHER] = NAT_RIG_OUT;
 	for (uint32_t s = 0; s < 2; s++)

@@ -65,9 +65,13 @@ static void print_program(const char *name, int fd)
 static void print_programs(const char *policy, const struct generation *g)
 {
 	static const char *const names[GENERATION_PROGRAMS] = {
-		[GENERATION_SHORT] = "short",     [GENERATION_GENERAL] = "general",
-		[GENERATION_BALANCE] = "balance", [GENERATION_NAT_ANSWER] = "nat-answer",
+		[GENERATION_SHORT] = "short",
+		[GENERATION_GENERAL] = "general",
+		[GENERATION_BALANCE] = "balance",
+		[GENERATION_NAT_ANSWER] = "nat-answer",
 		[GENERATION_NAT] = "nat",
+		[GENERATION_NAT_ANY] = "nat-any",
+		[GENERATION_NAT_ANSWER_ANY] = "nat-answer-any",
 	};
 
 	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++) {
@@ -160,7 +164,7 @@ static void run_once(const char *only, const char *cases, struct tally *tally)
 	static const struct named_test *const tables[] = {
 		overlay_tests, commit_tests, lines_tests,   history_tests,
 		entry_tests,   event_tests,  log_tests,     sample_tests,
-		capture_tests, jumbo_tests,  transit_tests,
+		capture_tests, jumbo_tests,  transit_tests, nat_any_tests,
 	};
 
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)

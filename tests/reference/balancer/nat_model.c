@@ -457,7 +457,8 @@ static void name_back(const struct natref *n, uint8_t family, struct natref_answ
 	memcpy(a->dst, c->client, 16);
 	a->dport = c->port;
 	a->to = c->peer;
-	a->fate = c->has_peer && c->peer.number ? NATREF_ANSWERED : NATREF_NO_PEER;
+	/* Other packets need the routing table. */
+	a->fate = c->has_peer && c->peer.number ? NATREF_ANSWERED : NATREF_LEFT;
 }
 
 static struct natref_answer back(struct natref *n, const struct natref_packet *p)

@@ -51,6 +51,7 @@ static const char *expected_word(enum weir_reason reason)
 	case REASON_PASS_TOO_BIG:
 	case REASON_PASS_PATH_MTU:
 	case REASON_PASS_TTL:
+	case REASON_PASS_NAT_RESET:
 		return "reject";
 	default:
 		return reason_drops(reason) ? "drop" : "pass";

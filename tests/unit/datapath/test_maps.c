@@ -34,10 +34,10 @@ static const struct object {
 #undef X
 };
 
-// Scratch memory and pace of one program; the answers of the test program.
+// Scratch memory, pace and fragments of one program; the answers of the test program.
 static const char *const private_maps[] = {
-	"packets", "event_pace", "randomness", "sum_buffers",
-	"encaps",  "pathquotes", "nat_asks",   "test",
+	"packets",    "event_pace", "randomness",  "sum_buffers",   "encaps",
+	"pathquotes", "nat_asks",   "nat_courses", "nat_fragments", "test",
 };
 
 static size_t times_shared(const struct bpf_object *obj, const struct bpf_map *map)

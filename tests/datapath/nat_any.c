@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Packets of nat and fullnat that are not common, through all programs of a policy: each output
+// frame is compared with one that was built with the new names.
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/abi.h"
+#include "ctl/base/mem.h"
+#include "ctl/datapath/clock.h"
+#include "tests/datapath/nat_chain.h"
+#include "tests/datapath/nat_packet.h"
+#include "tests/datapath/suite.h"
+
+#define SYN      0x02
+#define ACK      0x10
+#define RST      0x04
+#define SYN_ACK  0x12
+#define INIT     1 // chunks of SCTP
+#define INIT_ACK 2
+#define ABORT    6
+
+static const uint8_t router[6] = {2, 0, 0, 0, 0, 2}, own[6] = {2, 0, 0, 0, 0, 1};
+static const uint8_t next_hop[6] = {2, 0, 0, 0, 0, 9};
+
+static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP};
+
+static uint16_t port_of(uint8_t proto)
+{
+	return proto == IPPROTO_TCP ? 80 : proto == IPPROTO_UDP ? 53 : 9;
+}
+
+static uint8_t opening(uint8_t proto)
+{
+	return proto == IPPROTO_SCTP ? INIT : SYN;
+}
+
+// ---- packets and their translations -------------------------------------------------------------
+
+// From the client to a VIP.
+static struct nat_sent asked(uint8_t family, bool fullnat, uint8_t proto, unsigned int extra)
+{
+	struct nat_sent p = {
+		.names = nat_world_names(family, CLIENT, fullnat ? VIP_FULLNAT : VIP_NAT),
+		.proto = proto,
+		.flags = opening(proto),
+		.ttl = 64,
+		.extra = extra,
+		.payload = 100,
+		.id = 0x1234,
+	};
+
+	p.names.dport = port_of(proto);
+	memcpy(p.mac, router, 6);
+	memcpy(p.mac_own, own, 6);
+	return p;
+}
+
+static void set_link(struct nat_sent *p, const uint8_t to[6])
+{
+	p->extra &= ~(unsigned int)(NAT_TAGGED | NAT_TAGGED_TWICE);
+	memcpy(p->mac, own, 6);
+	memcpy(p->mac_own, to, 6);
+}
+
+// The same at the backend. sport: the place in fullnat.
+static struct nat_sent at_backend(struct nat_sent p, bool fullnat, uint16_t sport)
+{
+	struct nat_names_of_frame n = nat_world_names(p.names.family, SOURCE, BACKEND);
+
+	memcpy(p.names.dst, n.dst, 16);
+	if (fullnat) {
+		memcpy(p.names.src, n.src, 16);
+		p.names.sport = sport;
+	}
+	if (p.proto != IPPROTO_SCTP)
+		p.names.dport = NAT_CHAIN_PORT;
+	p.ttl--;
+	p.extra &= ~(unsigned int)NAT_PARTIAL;
+	set_link(&p, next_hop);
+	return p;
+}
+
+// The names of the answer to a packet.
+static struct nat_names_of_frame turned(const struct nat_names_of_frame *n)
+{
+	struct nat_names_of_frame t = {.family = n->family, .sport = n->dport, .dport = n->sport};
+
+	memcpy(t.src, n->dst, 16);
+	memcpy(t.dst, n->src, 16);
+	return t;
+}
+
+// The answer of the backend to `went`, as it is sent.
+static struct nat_sent answered(const struct nat_sent *went, unsigned int extra)
+{
+	struct nat_sent p = *went;
+
+	p.names = turned(&went->names);
+	p.flags = p.proto == IPPROTO_SCTP ? INIT_ACK : SYN_ACK;
+	p.ttl = 50;
+	p.extra = extra;
+	p.payload = 60;
+	memcpy(p.mac, next_hop, 6);
+	memcpy(p.mac_own, own, 6);
+	return p;
+}
+
+// As the client gets it; came: what it has sent.
+static struct nat_sent at_client(struct nat_sent p, const struct nat_sent *came)
+{
+	p.names = turned(&came->names);
+	p.ttl--;
+	p.extra &= ~(unsigned int)NAT_PARTIAL;
+	set_link(&p, router);
+	p.extra |= came->extra & NAT_TAGGED;
+	p.tail = 0;
+	return p;
+}
+
+// ---- sending ------------------------------------------------------------------------------------
+
+static struct outcome play(const struct nat_chain *n, const struct nat_sent *p)
+{
+	static struct frame f;
+
+	nat_build(p, &f);
+	n->rig->aside++;
+	return rig_send_on(n->rig, RIG_IFACE, &f, 0);
+}
+
+// Sends it: the verdict and the reason.
+static struct outcome counted(struct test *t, const struct nat_chain *n, const struct nat_sent *p,
+			      uint32_t verdict, enum weir_reason reason, const char *what)
+{
+	struct outcome o = play(n, p);
+
+	CHECK(t, o.verdict == verdict, "%s: verdict %u", what, o.verdict);
+	CHECK(t, o.moved_n == 1 && o.moved[0].reason == reason, "%s: %s", what,
+	      o.moved_n ? reason_name(o.moved[0].reason) : "not counted");
+	return o;
+}
+
+#define DROPS(t, n, p, reason, what)  counted(t, n, p, XDP_DROP, REASON_DROP_##reason, what)
+#define PASSES(t, n, p, reason, what) counted(t, n, p, XDP_PASS, REASON_PASS_##reason, what)
+
+// Sends `in`; `out` must arrive from byte `first` on, but bytes after the packet do not matter.
+static bool arrives(struct test *t, const struct nat_chain *n, const struct nat_sent *in,
+		    const struct nat_sent *out, size_t first, uint32_t verdict,
+		    enum weir_reason reason, const char *what)
+{
+	static struct frame wanted;
+	struct outcome o = counted(t, n, in, verdict, reason, what);
+
+	nat_build(out, &wanted);
+	if (o.out && o.out->len >= wanted.len &&
+	    !memcmp(o.out->at + first, wanted.at + first, wanted.len - first))
+		return true;
+	test_fail(t, __FILE__, __LINE__, "%s: another frame than", what);
+	print_hex(wanted.at, wanted.len);
+	if (o.out)
+		print_hex(o.out->at, o.out->len);
+	return false;
+}
+
+// The source port of the connection that a common SYN opens.
+static uint16_t opened(const struct nat_chain *n, struct nat_sent p)
+{
+	struct outcome o;
+
+	p.extra = 0;
+	p.from = p.to = 0;
+	p.about = NULL;
+	o = play(n, &p);
+	return o.verdict == XDP_TX && o.out ? nat_world_read(o.out->at).sport : 0;
+}
+
+static bool becomes(struct test *t, const struct nat_chain *n, const struct nat_sent *in,
+		    const struct nat_sent *out, enum weir_reason reason, const char *what)
+{
+	return arrives(t, n, in, out, 0, XDP_TX, reason, what);
+}
+
+static bool goes(struct test *t, const struct nat_chain *n, const struct nat_sent *in,
+		 const struct nat_sent *out, const char *what)
+{
+	return becomes(t, n, in, out, REASON_PASS_SERVICE, what);
+}
+
+static bool returns(struct test *t, const struct nat_chain *n, const struct nat_sent *in,
+		    const struct nat_sent *out, const char *what)
+{
+	return becomes(t, n, in, out, REASON_PASS_ANSWER_NAT, what);
+}
+
+// ---- there and back -----------------------------------------------------------------------------
+
+// A packet and its answer, both with these extras.
+static void there_and_back(struct test *t, const struct nat_chain *n, struct nat_sent in,
+			   bool fullnat, const char *what)
+{
+	uint16_t sport = opened(n, in);
+	struct nat_sent out = at_backend(in, fullnat, sport);
+	struct nat_sent answer = answered(&out, in.extra), back;
+
+	CHECK(t, sport, "%s: nothing was opened", what);
+	in.flags = in.proto == IPPROTO_SCTP ? INIT : ACK;
+	out.flags = in.flags;
+	goes(t, n, &in, &out, what);
+	answer.tail = in.tail;
+	back = at_client(answer, &in);
+	returns(t, n, &answer, &back, what);
+}
+
+static void each_way(struct test *t, unsigned int extra, size_t tail, const char *what)
+{
+	struct nat_chain *n = nat_chain_new();
+
+	for (uint8_t family = 4; family <= 6; family += 2)
+		for (int fullnat = 0; fullnat < 2; fullnat++)
+			for (size_t p = 0; p < 2; p++) {
+				struct nat_sent in = asked(family, fullnat, protos[p], extra);
+
+				in.tail = tail;
+				there_and_back(t, n, in, fullnat, what);
+			}
+	nat_chain_free(n);
+}
+
+static void test_options(struct test *t)
+{
+	each_way(t, NAT_OPTIONS, 0, "options");
+}
+
+static void test_tagged_options(struct test *t)
+{
+	each_way(t, NAT_OPTIONS | NAT_TAGGED, 0, "options and a tag");
+}
+
+static void test_partial(struct test *t)
+{
+	each_way(t, NAT_PARTIAL, 0, "a partial checksum");
+}
+
+static void test_no_sum(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new();
+	struct nat_sent in = asked(4, true, IPPROTO_UDP, NAT_OPTIONS | NAT_NO_SUM);
+
+	there_and_back(t, n, in, true, "UDP without a checksum");
+	nat_chain_free(n);
+}
+
+static void test_tail(struct test *t)
+{
+	each_way(t, 0, 40, "bytes after the packet");
+	each_way(t, NAT_OPTIONS, 40, "options and bytes after the packet");
+}
+
+// In generic mode the kernel completes the checksum: the sum of the new pseudo-header remains.
+static void test_generic(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new();
+	struct knobs *k = n->rig->instance->knobs;
+
+	k->generic = ~0ull;
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct nat_sent in = asked(family, true, IPPROTO_TCP, NAT_PARTIAL), out, answer;
+		struct nat_sent back;
+
+		out = at_backend(in, true, opened(n, in));
+		out.extra |= NAT_PARTIAL;
+		goes(t, n, &in, &out, "a partial checksum in generic mode");
+		answer = answered(&out, NAT_PARTIAL);
+		back = at_client(answer, &in);
+		back.extra |= NAT_PARTIAL;
+		returns(t, n, &answer, &back, "its answer");
+	}
+	nat_chain_free(n);
+}
+
+static void test_sctp(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new();
+
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct nat_sent in = asked(family, false, IPPROTO_SCTP, 0), out, answer, back;
+
+		nat_chain_backend(n, family, false)->port = 0;
+		out = at_backend(in, false, 0);
+		goes(t, n, &in, &out, "INIT");
+		answer = answered(&out, 0);
+		back = at_client(answer, &in);
+		returns(t, n, &answer, &back, "INIT ACK");
+		in.names.sport++;
+		in.flags = ABORT;
+		DROPS(t, n, &in, NAT_UNKNOWN, "ABORT of no association");
+		in.flags = INIT;
+		nat_chain_backend(n, family, false)->port = 8080;
+		DROPS(t, n, &in, FORWARD, "SCTP whose port would change");
+		in = asked(family, true, IPPROTO_SCTP, 0);
+		DROPS(t, n, &in, FORWARD, "SCTP to fullnat");
+	}
+	nat_chain_free(n);
+}
+
+// ---- fragments ----------------------------------------------------------------------------------
+
+// Three fragments, the last one first.
+static void fragments_of(struct test *t, const struct nat_chain *n, struct nat_sent in,
+			 bool fullnat, const char *what)
+{
+	static const size_t ends[] = {0, 64, 128, 1000};
+	struct nat_sent whole = in, out, answer, back;
+	uint16_t sport;
+
+	in.payload = whole.payload = 300;
+	sport = opened(n, whole);
+	in.from = ends[2];
+	in.to = ends[3];
+	DROPS(t, n, &in, SERVICE_FRAGMENT, "a fragment before its first one");
+	for (size_t f = 0; f < 3; f++) {
+		in.from = ends[f];
+		in.to = ends[f + 1];
+		out = at_backend(in, fullnat, sport);
+		goes(t, n, &in, &out, what);
+	}
+	for (size_t f = 0; f < 3; f++) {
+		answer = answered(&out, in.extra);
+		answer.payload = 300;
+		answer.id = 0x4321;
+		answer.from = ends[f];
+		answer.to = ends[f + 1];
+		back = at_client(answer, &in);
+		returns(t, n, &answer, &back, "a fragment of an answer");
+	}
+	answer.id++;
+	PASSES(t, n, &answer, DEFAULT, "a fragment from a backend without its first one");
+	in.id++;
+	DROPS(t, n, &in, SERVICE_FRAGMENT, "a fragment of another packet");
+}
+
+static void test_fragments(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new();
+
+	for (uint8_t family = 4; family <= 6; family += 2)
+		for (int fullnat = 0; fullnat < 2; fullnat++) {
+			struct nat_sent in;
+
+			fragments_of(t, n, asked(family, fullnat, IPPROTO_UDP, 0), fullnat,
+				     "a fragment");
+			in = asked(family, fullnat, IPPROTO_TCP, NAT_OPTIONS);
+			in.id += 10;
+			fragments_of(t, n, in, fullnat, "a fragment with options");
+		}
+	nat_chain_free(n);
+}
+
+// ---- answers that are sent back -----------------------------------------------------------------
+
+static void test_resets(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new();
+
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct nat_sent in = asked(family, family == 4, IPPROTO_TCP, 0);
+		struct nat_sent udp = asked(family, family == 4, IPPROTO_UDP, 0);
+		size_t l3 = 14, l4 = l3 + (family == 4 ? 20 : 40);
+		struct outcome o;
+
+		in.flags = ACK;
+		o = counted(t, n, &in, XDP_TX, REASON_PASS_NAT_RESET, "ACK of no connection");
+		CHECK(t, o.out && o.out->at[l4 + 13] & RST, "not a reset");
+		in.extra = NAT_OPTIONS;
+		counted(t, n, &in, XDP_TX, REASON_PASS_NAT_RESET, "the same with options");
+		in.flags = RST;
+		DROPS(t, n, &in, NAT_UNKNOWN, "a reset");
+		in.flags = ACK;
+		n->nat->resets_from = rig_after_ms(n->rig, 60000);
+		DROPS(t, n, &in, NAT_UNKNOWN, "ACK of no connection, soon after the attach");
+		n->nat->resets_from = 0;
+		udp.ttl = 1;
+		o = counted(t, n, &udp, XDP_TX, REASON_PASS_TTL, "no hop left");
+		CHECK(t, o.out && o.out->at[l4] == (family == 4 ? 11 : 3), "not ICMP");
+	}
+	nat_chain_free(n);
+}
+
+static void check_too_big(struct test *t, const struct nat_chain *n, const struct nat_sent *p,
+			  uint16_t mtu, const char *what)
+{
+	struct outcome o = counted(t, n, p, XDP_TX, REASON_PASS_TOO_BIG, what);
+	size_t l4 = 14 + (p->names.family == 4 ? 20 : 40);
+
+	CHECK(t, o.out && o.out->at[l4] == (p->names.family == 4 ? 3 : 2), "%s: not ICMP", what);
+	CHECK(t, o.out && (o.out->at[l4 + 6] << 8 | o.out->at[l4 + 7]) == mtu, "%s: another MTU",
+	      what);
+}
+
+static void test_too_big(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new();
+
+	for (uint8_t family = 4; family <= 6; family += 2)
+		for (int fullnat = 0; fullnat < 2; fullnat++) {
+			struct nat_sent in = asked(family, fullnat, IPPROTO_TCP, 0);
+
+			nat_chain_backend(n, family, fullnat)->mtu = 1400;
+			in.payload = 1400;
+			check_too_big(t, n, &in, 1400, "too big to begin");
+			opened(n, asked(family, fullnat, IPPROTO_TCP, 0));
+			in.flags = ACK;
+			check_too_big(t, n, &in, 1400, "too big");
+		}
+	nat_chain_free(n);
+}
+
+// ---- clients without a peer ---------------------------------------------------------------------
+
+#define DEVICE "natany0"
+
+static const uint8_t neighbour[6] = {2, 0, 0, 0, 0, 0x55};
+
+static bool forward(const char *family)
+{
+	char path[64];
+	CLEANUP_FD int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s/conf/all/forwarding", family);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && write(fd, "1", 1) == 1;
+}
+
+// The device by which this host reaches the clients; 0: none can be made here.
+static uint32_t make_route(void)
+{
+	if (system("{ ip link add " DEVICE " type veth peer name natany1 && "
+		   "ip addr add 10.0.0.77/24 dev " DEVICE " && "
+		   "ip addr add fd00::77/64 dev " DEVICE " nodad && "
+		   "ip link set " DEVICE " up && ip link set natany1 up && "
+		   "ip neigh add 10.0.0.5 lladdr 02:00:00:00:00:55 dev " DEVICE " && "
+		   "ip neigh add fd00::5 lladdr 02:00:00:00:00:55 dev " DEVICE "; "
+		   "} >/dev/null 2>&1") ||
+	    !forward("ipv4") || !forward("ipv6"))
+		return 0;
+	return if_nametoindex(DEVICE);
+}
+
+static void remove_route(void)
+{
+	if (system("ip link del " DEVICE " >/dev/null 2>&1"))
+		exit(2);
+}
+
+// The answer to a packet with two tags, which no peer has.
+static struct nat_sent answer_without_peer(struct test *t, const struct nat_chain *n,
+					   uint8_t family, struct nat_sent *ret_in)
+{
+	struct nat_sent out;
+
+	*ret_in = asked(family, true, IPPROTO_TCP, 0);
+	out = at_backend(*ret_in, true, opened(n, *ret_in));
+	ret_in->extra = NAT_TAGGED_TWICE;
+	ret_in->flags = out.flags = ACK;
+	goes(t, n, ret_in, &out, "two tags");
+	return answered(&out, 0);
+}
+
+static void test_no_peer(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new();
+	uint32_t ifindex = 0;
+
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct nat_sent in, back, answer = answer_without_peer(t, n, family, &in);
+
+		if (!ifindex) {
+			DROPS(t, n, &answer, NAT_NO_PEER, "an answer without a way to the client");
+			if (!(ifindex = make_route())) {
+				test_skip(t, "no veth devices can be made here");
+				break;
+			}
+			DROPS(t, n, &answer, NAT_NO_PEER, "an answer by a device that is not ours");
+			nat_chain_egress(n, ifindex);
+		}
+		back = at_client(answer, &in);
+		memcpy(back.mac_own, neighbour, 6);
+		arrives(t, n, &answer, &back, 12, XDP_REDIRECT, REASON_PASS_ANSWER_NAT,
+			"an answer by the routing table");
+	}
+	if (ifindex)
+		remove_route();
+	nat_chain_free(n);
+}
+
+// ---- errors -------------------------------------------------------------------------------------
+
+// An error about `about`, from `from` to its sender.
+static struct nat_sent error_about(const struct nat_sent *about, uint8_t from, unsigned int extra)
+{
+	struct nat_sent p = *about;
+	struct nat_names_of_frame n = nat_world_names(about->names.family, from, 0);
+
+	memcpy(p.names.src, n.src, 16);
+	memcpy(p.names.dst, about->names.src, 16);
+	p.extra = extra;
+	p.ttl = 40;
+	p.about = about;
+	p.quoted = 8;
+	memcpy(p.mac, next_hop, 6);
+	memcpy(p.mac_own, own, 6);
+	return p;
+}
+
+// About a packet that went to the backend. quoted: bytes of its transport.
+static void error_back(struct test *t, const struct nat_chain *n, struct nat_sent in, bool fullnat,
+		       unsigned int extra, size_t quoted)
+{
+	struct nat_sent went = at_backend(in, fullnat, opened(n, in)), came = in;
+	struct nat_sent error = error_about(&went, 99, extra), told;
+
+	came.ttl = went.ttl;
+	error.quoted = quoted;
+	told = error;
+	told.about = &came;
+	memcpy(told.names.src, in.names.dst, 16);
+	memcpy(told.names.dst, in.names.src, 16);
+	told.ttl--;
+	set_link(&told, router);
+	returns(t, n, &error, &told, "an error about a packet to the backend");
+	memset(went.names.dst + 2, 7, 1);
+	PASSES(t, n, &error, DEFAULT, "an error about a packet to another host");
+}
+
+// About an answer.
+static void error_to(struct test *t, const struct nat_chain *n, struct nat_sent in, bool fullnat,
+		     unsigned int extra, size_t quoted)
+{
+	struct nat_sent out = at_backend(in, fullnat, opened(n, in));
+	struct nat_sent answer = answered(&out, in.extra), sent = at_client(answer, &in);
+	struct nat_sent error = error_about(&sent, 99, extra), told;
+
+	answer.ttl = sent.ttl;
+	error.quoted = quoted;
+	told = error;
+	told.about = &answer;
+	memcpy(told.names.dst, answer.names.src, 16);
+	if (fullnat)
+		memcpy(told.names.src, out.names.src, 16);
+	told.ttl--;
+	set_link(&told, next_hop);
+	goes(t, n, &error, &told, "an error about an answer");
+}
+
+static void test_errors(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new();
+
+	for (uint8_t family = 4; family <= 6; family += 2)
+		for (int fullnat = 0; fullnat < 2; fullnat++)
+			for (size_t p = 0; p < 2; p++) {
+				struct nat_sent in = asked(family, fullnat, protos[p], 0);
+
+				error_back(t, n, in, fullnat, NAT_OPTIONS, 8);
+				error_back(t, n, in, fullnat, NAT_OPTIONS, 40);
+				error_to(t, n, in, fullnat, NAT_OPTIONS, 8);
+				error_to(t, n, in, fullnat, NAT_OPTIONS, 40);
+				in.extra = family == 4 ? NAT_OPTIONS : 0;
+				error_back(t, n, in, fullnat, 0, 28);
+				error_to(t, n, in, fullnat, 0, 28);
+			}
+	nat_chain_free(n);
+}
+
+// ---- left alone ---------------------------------------------------------------------------------
+
+static void test_left(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new();
+	struct nat_sent in = asked(4, false, IPPROTO_TCP, NAT_ROUTED), out, answer;
+
+	PASSES(t, n, &in, DEFAULT, "a source route");
+	in.extra = 0;
+	out = at_backend(in, false, opened(n, in));
+	answer = answered(&out, NAT_ROUTED);
+	PASSES(t, n, &answer, DEFAULT, "an answer with a source route");
+	answer.extra = NAT_OPTIONS;
+	answer.names.sport++;
+	PASSES(t, n, &answer, DEFAULT, "a packet from another port of the backend");
+	answer.names.sport--;
+	answer.names.dport++;
+	PASSES(t, n, &answer, DEFAULT, "a packet to another port of the client");
+	for (uint32_t e = 0; e < NAT_ENDS; e++)
+		n->use[e].mode = NAT_USE_NONE;
+	answer.names.dport--;
+	PASSES(t, n, &answer, DEFAULT, "an answer of a service that was removed");
+	nat_chain_free(n);
+}
+
+const struct named_test nat_any_tests[] = {
+	{"nat: options and extension headers", test_options},
+	{"nat: the same with a tag", test_tagged_options},
+	{"nat: partial checksums", test_partial},
+	{"nat: partial checksums in generic mode", test_generic},
+	{"nat: UDP without a checksum", test_no_sum},
+	{"nat: bytes after the packet", test_tail},
+	{"nat: SCTP", test_sctp},
+	{"nat: fragments", test_fragments},
+	{"nat: resets, and no hop left", test_resets},
+	{"nat: too big", test_too_big},
+	{"nat: clients without a peer", test_no_peer},
+	{"nat: ICMP errors with options", test_errors},
+	{"nat: packets that are left alone", test_left},
+	{0},
+};
