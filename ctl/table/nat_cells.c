@@ -12,13 +12,19 @@ static uint8_t name_in(uint64_t cell, unsigned int depth)
 	return (uint8_t)(cell >> 8 * depth);
 }
 
-// The cell without the block, if it names it; later ones move up.
-static uint64_t without(uint64_t cell, uint8_t name)
+// Packets read the cell at any time.
+static void store(uint64_t *cell, uint64_t value)
 {
-	uint64_t left = 0;
-	unsigned int n = 0;
+	__atomic_store_n(cell, value, __ATOMIC_RELEASE);
+}
 
-	for (unsigned int d = 0; d < NAT_DEPTH; d++)
+// The names from `depth` on without the block, if it is there, and without empty places; later ones
+// move up.
+static uint64_t without(uint64_t cell, uint8_t name, unsigned int depth)
+{
+	uint64_t left = cell & ((1ull << 8 * depth) - 1);
+
+	for (unsigned int d = depth, n = depth; d < NAT_DEPTH; d++)
 		if (name_in(cell, d) != NONE && name_in(cell, d) != name)
 			left |= (uint64_t)name_in(cell, d) << 8 * n++;
 	return left;
@@ -27,7 +33,7 @@ static uint64_t without(uint64_t cell, uint8_t name)
 // The same for the newest block; false: there is no room.
 static bool put_first(uint64_t *cell, uint8_t name)
 {
-	uint64_t rest = without(*cell, name);
+	uint64_t rest = without(*cell, name, 0);
 
 	if (name_in(rest, NAT_DEPTH - 1) != NONE)
 		return false;
@@ -88,8 +94,26 @@ int nat_cells_change(uint64_t cells[NAT_CELLS], const uint8_t *at, size_t n)
 			return -ENOSPC;
 		next = (next + 1) % n;
 	}
-	memcpy(cells, changed, sizeof(changed));
+	for (size_t c = 0; c < NAT_CELLS; c++)
+		store(&cells[c], changed[c]);
 	return 0;
+}
+
+void nat_cells_force(uint64_t cells[NAT_CELLS], const uint8_t *at, size_t n)
+{
+	if (!nat_cells_change(cells, at, n))
+		return;
+	for (size_t c = 0; c < NAT_CELLS; c++)
+		if (name_in(cells[c], NAT_DEPTH - 1) != NONE)
+			store(&cells[c], cells[c] << 8 >> 8);
+	nat_cells_change(cells, at, n);
+}
+
+void nat_cells_end(uint64_t cells[NAT_CELLS])
+{
+	for (size_t c = 0; c < NAT_CELLS; c++)
+		if (name_in(cells[c], 0) != NONE && name_in(cells[c], NAT_DEPTH - 1) == NONE)
+			store(&cells[c], cells[c] << 8);
 }
 
 size_t nat_cells_walk(uint64_t cells[NAT_CELLS],
@@ -103,7 +127,7 @@ size_t nat_cells_walk(uint64_t cells[NAT_CELLS],
 
 			if (name == NONE || lives(arg, c, (uint8_t)(name - 1)))
 				continue;
-			cells[c] = without(cells[c], name);
+			store(&cells[c], without(cells[c], name, 1));
 			removed++;
 		}
 	return removed;

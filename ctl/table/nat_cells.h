@@ -18,6 +18,11 @@
 // in an equal number of cells or one more. As few cells as possible get another newest block.
 // -ENOSPC: a cell would name more blocks than it has room for; cells is unchanged then.
 int nat_cells_change(uint64_t cells[NAT_CELLS], const uint8_t *at, size_t n);
+// The same; cells without room forget their oldest block, and its connections are no longer found.
+void nat_cells_force(uint64_t cells[NAT_CELLS], const uint8_t *at, size_t n);
+// No block takes new connections from now on, and a walk can remove each; all are looked up. A cell
+// without room stays as it is.
+void nat_cells_end(uint64_t cells[NAT_CELLS]);
 
 // Removes the blocks from all cells, except newest ones, for which `lives` returns false. Returns
 // how many names of blocks were removed.

@@ -113,6 +113,19 @@ static void test_a_ninth_block(void **state)
 	assert_int_equal(newest('a'), 1024);
 }
 
+// Only cells without room forget a block, the oldest.
+static void test_force(void **state)
+{
+	uint8_t ninth = 8;
+
+	for (const char *block = "a\0b\0c\0d\0e\0f\0g\0h\0"; *block; block += 2)
+		change(block);
+	cells[7] >>= 8;
+	nat_cells_force(cells, &ninth, 1);
+	assert_int_equal(cells[0], 0x0203040506070809);
+	assert_int_equal(cells[7], 0x0102030405060709);
+}
+
 // ---- walks --------------------------------------------------------------------------------------
 
 static bool lives_in_b(const void *arg, uint32_t cell, uint8_t block)
@@ -133,6 +146,28 @@ static void test_walk(void **state)
 	assert_int_equal(newest('c'), 1024);
 	assert_int_equal(cells[0], 0x0203);
 	assert_int_equal(cells[100], 0x03);
+}
+
+// Without a block for new connections, each one is removed when it has no connection left.
+static void test_end(void **state)
+{
+	uint32_t first = 100;
+
+	change("a");
+	change("b");
+	nat_cells_end(cells);
+	nat_cells_end(cells);
+	assert_int_equal(cells[0], 0x010200);
+	nat_cells_walk(cells, lives_in_b, &first);
+	assert_int_equal(cells[0], 0x0200);
+	assert_int_equal(cells[100], 0);
+	change("c");
+	assert_int_equal(cells[0], 0x0203);
+	for (const char *block = "d\0e\0f\0g\0h\0i\0"; *block; block += 2)
+		change(block);
+	nat_cells_end(cells);
+	assert_int_equal(cells[0], 0x0203040506070809);
+	assert_int_equal(cells[100], 0x0304050607080900);
 }
 
 // ---- connections --------------------------------------------------------------------------------
@@ -222,7 +257,9 @@ int main(void)
 		cmocka_unit_test_setup(test_few_cells_change, empty),
 		cmocka_unit_test_setup(test_a_block_returns, empty),
 		cmocka_unit_test_setup(test_a_ninth_block, empty),
+		cmocka_unit_test_setup(test_force, empty),
 		cmocka_unit_test_setup(test_walk, empty),
+		cmocka_unit_test_setup(test_end, empty),
 		cmocka_unit_test(test_no_connection_is_lost),
 	};
 
