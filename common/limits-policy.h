@@ -73,11 +73,13 @@
 #define POLICY_PINS_MAX    (64u << 20)
 /* Connections of a service of mode nat. A block of 65,536 places takes 53,000, and blocks
  * have numbers of 8 bits. */
-#define POLICY_NAT_MIN         1024
-#define POLICY_NAT_MAX         (255u * 53000)
-#define POLICY_NAT_DEFAULT     262144
-#define POLICY_NAT_SOURCE_BITS 6   /* a prefix of sources has 64 addresses, a block each */
-#define POLICY_NAT_VIPS        256 /* each port of each is an end */
+#define POLICY_NAT_MIN 1024
+#define POLICY_NAT_MAX (255u * 53000)
+#define POLICY_NAT_DEFAULT \
+	262144 /* at most, and POLICY_NAT_SHARED for all services without a number */
+#define POLICY_NAT_SHARED      (4u << 20) /* 80 blocks: 84 MB, or 168 MB with IPv6 */
+#define POLICY_NAT_SOURCE_BITS 6          /* a prefix of sources has 64 addresses, a block each */
+#define POLICY_NAT_VIPS        256        /* each port of each is an end */
 
 /* Checks. A shorter `every` than this would be an attack on the backend. */
 #define POLICY_EVERY_MIN_MS 100

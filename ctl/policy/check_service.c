@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "common/limits-service.h"
+#include "common/nat.h"
 #include "ctl/base/pattern.h"
 #include "ctl/policy/checker.h"
 #include "ctl/policy/words.h"
@@ -89,6 +90,9 @@ static void check_nat(struct service_check *k)
 	struct ast_service *a = k->ast;
 	bool source = service_mode_does(a->mode) & MODE_SOURCE;
 
+	if (a->idle_ms > NAT_IDLE_MAX_MS && a->idle_ms <= SERVICE_IDLE_MAX_MS)
+		fail_service(k, a->option_at[AST_IDLE], "idle 3h",
+			     "in this mode 'idle' must be at most 3h");
 	if (a->hash_source)
 		fail_service(k, a->option_at[AST_HASH], "hash tuple",
 			     "'hash source' is for modes without a table of connections");
@@ -99,6 +103,9 @@ static void check_nat(struct service_check *k)
 	if (a->any_port)
 		fail_service(k, a->option_at[AST_SERVICE_PORT], "port 80, port 1000-1099",
 			     "in this mode it needs ports");
+	if (a->check.via_path)
+		fail_service(k, a->check.at, "without 'via path': its backends do not have the VIP",
+			     "in this mode a check goes to the backend's own address");
 	if (source && has_option(k, AST_CONNECTIONS))
 		fail_service(k, a->option_at[AST_CONNECTIONS], in_fullnat,
 			     "'connections' is for mode nat");

@@ -127,15 +127,68 @@ static bool is_earlier(const struct resolved_service *s, size_t n)
 	return false;
 }
 
+static bool is_wide(const struct prefix *p)
+{
+	return addr_bits(&p->addr) - p->len > POLICY_NAT_SOURCE_BITS;
+}
+
+// Whether each address of the prefix is a source of the service.
+static bool is_within(const struct prefix *p, const struct resolved_service *s)
+{
+	struct prefix one = *p;
+	uint8_t *last = &one.addr.bytes[addr_bits(&p->addr) / 8 - 1];
+	bool within = true;
+
+	one.len = (uint8_t)addr_bits(&p->addr);
+	if (is_wide(p))
+		return true; // an error already
+	for (unsigned n = 1u << (one.len - p->len); n && within; n--, (*last)++) {
+		within = false;
+		for (size_t i = 0; i < s->n_source; i++)
+			within |= prefix_contains(&s->source[i], &one);
+	}
+	return within;
+}
+
+static bool same_sources(const struct resolved_service *a, const struct resolved_service *b)
+{
+	for (size_t i = 0; i < a->n_source; i++)
+		if (!is_within(&a->source[i], b))
+			return false;
+	for (size_t i = 0; i < b->n_source; i++)
+		if (!is_within(&b->source[i], a))
+			return false;
+	return true;
+}
+
+// Connections take their places in the blocks of all sources.
+static void check_shared(const struct nat_check *k)
+{
+	for (const struct resolved_service *s = k->r->r->services; s < k->s; s++) {
+		if (!(service_mode_does(s->mode) & MODE_NAT) ||
+		    !(service_mode_does(s->mode) & MODE_SOURCE) || !s->n_source ||
+		    s->source[0].addr.family != k->family || same_sources(s, k->s))
+			continue;
+		diag_error(k->r->diag, k->ast->option_at[AST_SOURCE],
+			   "the same addresses in each: define them once, and write source $NAME",
+			   "service '%s': its sources differ from service '%s': the services "
+			   "of mode fullnat in a family share them",
+			   k->s->name, s->name);
+		return;
+	}
+}
+
 static void check_sources(const struct nat_check *k)
 {
+	bool good = true;
+
 	for (size_t i = 0; i < k->s->n_source; i++) {
 		const struct prefix *p = &k->s->source[i];
 		const char *problem = NULL;
 
 		if (p->addr.family != k->family)
 			problem = "a source must be of the family of its backends";
-		else if (addr_bits(&p->addr) - p->len > POLICY_NAT_SOURCE_BITS)
+		else if (is_wide(p))
 			problem = "a prefix of sources has at most 64 addresses";
 		else if (is_earlier(k->s, i))
 			problem = "duplicate source";
@@ -143,7 +196,10 @@ static void check_sources(const struct nat_check *k)
 			problem = problem_of(k, p);
 		if (problem)
 			fail(k, k->s->source_at[i], NULL, problem);
+		good = good && !problem;
 	}
+	if (good)
+		check_shared(k);
 }
 
 static void check_protos(const struct nat_check *k)

@@ -74,13 +74,26 @@ static uint64_t default_pins(size_t services)
 	return pins;
 }
 
+// The same for connections of nat.
+static uint64_t default_connections(const struct ast *ast)
+{
+	uint64_t connections = POLICY_NAT_DEFAULT, services = 0;
+
+	vec_each (&ast->services, s)
+		services += s->mode == SERVICE_NAT;
+	while (connections > POLICY_NAT_MIN && connections * services > POLICY_NAT_SHARED)
+		connections /= 2;
+	return connections;
+}
+
 // The places of fullnat are the ports of its sources.
 static void read_connections(struct service_work *k)
 {
 	const struct ast_service *a = k->ast;
 
 	if (a->mode == SERVICE_NAT)
-		k->ret->connections = a->connections ? a->connections : POLICY_NAT_DEFAULT;
+		k->ret->connections =
+			a->connections ? a->connections : default_connections(k->r->ast);
 }
 
 static void read_options(struct service_work *k)

@@ -304,7 +304,7 @@ static void add_sources(struct nat_work *w, const struct resolved_service *s)
 	}
 }
 
-// Of the blocks of nat that exist and are not listed, the one that is the newest in most cells.
+// The block of nat that is the newest one in most cells, without the blocks that are listed.
 static uint32_t next_own_block(const struct nat_work *w, int v6)
 {
 	static const __u32 no_source[4];

@@ -22,11 +22,11 @@ struct nat_list {
 	uint8_t at[NAT_BLOCKS];
 };
 
-// What a policy wants of the table. It is in a pinned array: WEIR_LAYOUT covers its layout.
+// The demand of a policy. It is in a pinned array: WEIR_LAYOUT covers its layout.
 struct nat_wish {
-	uint32_t life;              // of a connection that talks, in ticks: the longest idle
-	struct nat_list list[2][2]; // [1]: of fullnat; [1]: of IPv6
-	struct nat_block block[2][NAT_BLOCKS]; // those of the lists
+	uint32_t life;                         // ticks, the longest idle
+	struct nat_list list[2][2];            // [1]: of fullnat; [1]: of IPv6
+	struct nat_block block[2][NAT_BLOCKS]; // sources, complete for listed blocks
 };
 _Static_assert(sizeof(struct nat_wish) == 4 + 4 * 256 + 2 * 16 * NAT_BLOCKS, "layout");
 
@@ -49,7 +49,7 @@ struct nat_plan_options {
 
 struct nat_plan {
 	struct nat_use use[NAT_ENDS];
-	struct nat_end end[NAT_ENDS]; // of the table, and new ones
+	struct nat_end end[NAT_ENDS]; // also new ones
 	struct nat_wish wish;
 };
 
@@ -57,8 +57,8 @@ struct nat_plan {
 // table has keeps its number, and so does a block with its source; nat uses its own blocks again
 // before new ones. An end whose service is in another mode now is NAT_USE_FORMER while `kept`.
 // Refused with an error at the service: more than NAT_ENDS - 1 ends; more than NAT_BLOCKS blocks of
-// a family; a change that needs a ninth block in a cell, unless `force`. *ret NULL: no service needs
-// the table. 0, or -EINVAL with errors queued. The caller frees *ret.
+// a family; a change that needs a ninth block in a cell, unless `force`. *ret NULL: no service
+// needs the table. 0, or -EINVAL with errors queued. The caller frees *ret.
 int nat_plan(const struct resolved *r, const struct lb_state *lb, const struct nat_plan_options *o,
 	     struct diag *d, struct nat_plan **ret);
 

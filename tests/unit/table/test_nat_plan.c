@@ -270,7 +270,7 @@ static void test_blocks_of_nat(void **state)
 	made_free(&m);
 }
 
-// Sources in the order of the policy, all of a prefix; those of two services once.
+// Sources in the order of the policy, all of a prefix; a source of two services once.
 static void test_blocks_of_fullnat(void **state)
 {
 	struct made m;
