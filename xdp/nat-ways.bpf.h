@@ -258,9 +258,9 @@ static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
 	if (!end || nat_use_of(end)->mode == NAT_USE_NONE || !is_ready(ctx, p.k, family, p.at))
 		return NAT_LEAVE;
 	place = nat_find_place(family, p, nat_flow_of(family, p, end), &word);
+	nat_test_note(end, place, word);
 	if ((__s64)place < 0)
 		return nat_dropped(end, nat_without_place_common(p.k, place & 0xff));
-	nat_test_note(end, place, word);
 	return nat_dropped(end, nat_send_found(ctx, family, p, place, end, word, ret_verdict));
 }
 

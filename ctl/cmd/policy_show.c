@@ -53,6 +53,19 @@ static void show_memory(struct out *o, const struct lb_state *b)
 		 num_format_bytes(rings, rings_text), num_format_bytes(pins, pins_text));
 }
 
+// The table of connections.
+static void show_places(struct out *o, const struct nat_wish *w)
+{
+	uint64_t places = nat_wish_places(w), blocks = nat_wish_blocks(w);
+	num_text places_text, bytes;
+
+	out_set_u64(o, "nat_places", places);
+	out_set_u64(o, "nat_bytes", nat_wish_bytes(w));
+	out_line(o, "%s places for connections in %llu %s, %s",
+		 num_format_grouped(places, places_text), (unsigned long long)blocks,
+		 num_plural(blocks, "block", "blocks"), num_format_bytes(nat_wish_bytes(w), bytes));
+}
+
 static void show_services(struct out *o, const struct candidate *c)
 {
 	const struct lb_state *b = c->lb.lb;
@@ -60,6 +73,8 @@ static void show_services(struct out *o, const struct candidate *c)
 
 	if (b && b->n_services)
 		show_memory(o, b);
+	if (c->lb.nat.plan)
+		show_places(o, &c->lb.nat.plan->wish);
 	out_array(o, "services");
 	for (size_t n = 0; b && n < b->n_services; n++) {
 		const struct lb_service *s = &b->services[n];

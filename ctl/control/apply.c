@@ -18,6 +18,7 @@
 #include "ctl/control/lb_running.h"
 #include "ctl/control/lockout.h"
 #include "ctl/control/macs.h"
+#include "ctl/control/nat_settle.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/prove.h"
 #include "ctl/control/quick_apply.h"
@@ -70,7 +71,7 @@ static int set_classes(const struct instance *i, const struct candidate *c, stru
 			continue;
 		code = generation_set_iface(c->generation, n, generation_class(about, iface.name),
 					    err);
-		if (code)
+		if (code || (code = generation_reach(c->generation, iface.ifindex, err)))
 			return code;
 	}
 	return 0;
@@ -216,7 +217,10 @@ static int put_in_force(const struct instance *i, struct candidate *c, const str
 		return code;
 	}
 	ret->switched = true;
-	return lb_apply_after(&c->lb, i, number, err);
+	code = lb_apply_after(&c->lb, i, number, err);
+	apply_note_freed(c->lb.freed, ret);
+	apply_note_sources(i, ret);
+	return code;
 }
 
 // Marks the generation as complete, so that the next apply of the same policy changes nothing.
@@ -508,11 +512,20 @@ static int compile(struct candidate *c, const struct apply_options *o,
 	return 0;
 }
 
+// Without a switch, the ends and blocks that were prepared for the policy are removed from the
+// table of connections. The next apply completes it after a failure.
+static void take_back(const struct instance *i, const struct apply_result *ret)
+{
+	if (!ret->switched)
+		nat_settle(i, NULL, NULL);
+}
+
 static int apply_locked(struct bringup *b, struct candidate *c, const struct apply_options *o,
 			const struct policy_devices *d, struct apply_result *ret, struct err *err)
 {
 	int code = under_lock(b, c, o, d, ret, err);
 
+	take_back(b->instance, ret);
 	if (code || o->dry_run || instance_has_ifaces(b->instance))
 		return code;
 	vec_push(&ret->warnings, mem_strdup("no interface is attached: no packet meets the policy "
@@ -660,5 +673,7 @@ int apply_same(struct candidate *c, const struct apply_options *o, struct revisi
 		return code;
 	if ((code = check_quick_tags(c, o, b.instance, ret, err)))
 		return code;
-	return switch_same(&b, c, o, same, ret, err);
+	code = switch_same(&b, c, o, same, ret, err);
+	take_back(b.instance, ret);
+	return code;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/num.h"
+#include "ctl/control/nat_sources.h"
 #include "ctl/control/pool.h"
 #include "ctl/control/tags.h"
 #include "ctl/control/unroutable.h"
@@ -33,6 +35,25 @@ void apply_note_ended(const struct instance *i, const struct candidate *c, struc
 					"service '%s' is no longer in the policy: its packets go to "
 					"no backend",
 					b->services[n].name));
+}
+
+void apply_note_freed(size_t freed, struct apply_result *ret)
+{
+	if (freed)
+		vec_push(&ret->warnings,
+			 mem_printf("%zu %s of nat or fullnat ended: no service has their address "
+				    "and port any more",
+				    freed, num_plural(freed, "connection", "connections")));
+}
+
+void apply_note_sources(const struct instance *i, struct apply_result *ret)
+{
+	struct sentences left = {0};
+
+	if (!nat_sources_left(i, &left, NULL))
+		vec_each (&left, text)
+			vec_push(&ret->warnings, mem_strdup(*text));
+	sentences_free(&left);
 }
 
 void apply_note_overrides(const struct lb_state *b, struct apply_result *ret)

@@ -7,6 +7,10 @@
 // Services of the active policy that the new one does not have.
 void apply_note_ended(const struct instance *i, const struct candidate *c,
 		      struct apply_result *ret);
+// Connections whose VIP and port the policy no longer has.
+void apply_note_freed(size_t freed, struct apply_result *ret);
+// Sources that the policy no longer has and that connections use.
+void apply_note_sources(const struct instance *i, struct apply_result *ret);
 // Overrides that stay, which an operator may have forgotten. b NULL: no services.
 void apply_note_overrides(const struct lb_state *b, struct apply_result *ret);
 // Interfaces in generic mode that merge packets (GRO): merged packets are too big for any backend.

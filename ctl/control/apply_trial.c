@@ -6,10 +6,12 @@
 #include <time.h>
 
 #include "ctl/control/apply.h"
+#include "ctl/control/apply_notes.h"
 #include "ctl/control/attachments.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/devices.h"
 #include "ctl/control/lb_apply.h"
+#include "ctl/control/nat_settle.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/recover.h"
 #include "ctl/datapath/commit.h"
@@ -124,6 +126,7 @@ int apply_confirm(const char *instance, const char *command, struct apply_result
 {
 	CLEANUP(trial_close) struct trial t = {0};
 	const struct instance *i;
+	size_t freed = 0;
 	int code = trial_open(instance, command, PROG_ACTIVE, &t, err);
 
 	if (code)
@@ -140,6 +143,9 @@ int apply_confirm(const char *instance, const char *command, struct apply_result
 		return code;
 	if ((code = forget_confirmed(i, t.state.active, ret->revision, err)))
 		return code;
+	if ((code = nat_settle(i, &freed, err)))
+		return code;
+	apply_note_freed(freed, ret);
 	return detach_stale(i, t.state.active, &ret->left, err);
 }
 

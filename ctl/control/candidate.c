@@ -185,6 +185,15 @@ int candidate_plan(struct candidate *c, const struct instance *i, uint32_t runni
 	return lb_apply_plan(&c->lb, c->resolved, i, running, c->diag, err);
 }
 
+// The table of connections of a policy without an instance.
+static int prepare_connections(const struct candidate *c, struct err *err)
+{
+	struct instance own = {0};
+
+	generation_own_nat(c->generation, &own);
+	return nat_apply_prepare(&c->lb.nat, c->resolved, c->lb.lb, &own, c->lb.clock.hz, err);
+}
+
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err)
 {
 	CLEANUP_PROGRESS unsigned operation = progress_begin("loading the policy");
@@ -219,6 +228,8 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 		blame_conntrack(c, err);
 		return code;
 	}
+	if (!i && (code = prepare_connections(c, err)))
+		return code;
 	if ((code = test_program_open(i, c->generation, &c->test, err)))
 		return code;
 	snprintf(c->cost.test_refused, sizeof(c->cost.test_refused), "%s",

@@ -10,6 +10,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/control/lb_running.h"
+#include "ctl/control/nat_sources.h"
 #include "ctl/control/nexthops.h"
 #include "ctl/control/overrides.h"
 #include "ctl/datapath/lock.h"
@@ -24,6 +25,7 @@ void lb_apply_free(struct lb_apply *s)
 	lb_state_free(s->lb);
 	free(s->backends);
 	free(s->nexthops);
+	nat_apply_free(&s->nat);
 	sentences_free(&s->warnings);
 }
 
@@ -106,6 +108,8 @@ static int look_around(struct lb_apply *s, const struct instance *i, uint32_t ru
 
 	if (code)
 		return code;
+	if (i && (code = nat_apply_look(&s->nat, i, busy, err)))
+		return code;
 	if (i && (code = lb_maps_open(i, running, LB_SLOTS_ALL, &s->running, err)))
 		return code;
 	if (!s->running)
@@ -116,19 +120,35 @@ static int look_around(struct lb_apply *s, const struct instance *i, uint32_t ru
 	return lb_running_tidy(s->running, &s->clock, *ret_pinned, busy, err);
 }
 
-// The pins of all services together.
-static int check_memory(const struct lb_apply *s, struct err *err)
+static int check_bytes(uint64_t bytes, const char *what, const char *hint, struct err *err)
 {
 	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t bytes = lb_state_pin_bytes(s->lb);
 	num_text want, have;
 
 	if (bytes <= pages * page / 2)
 		return 0;
-	err_input(err, "the pins of all services need %s, more than half of the %s of this machine",
-		  num_format_bytes(bytes, want), num_format_bytes(pages * page, have));
-	err_hint(err, "'pins N' in a service: four times the flows that are expected in change");
+	err_input(err, "the %s of all services need %s, more than half of the %s of this machine",
+		  what, num_format_bytes(bytes, want), num_format_bytes(pages * page, have));
+	err_hint(err, "%s", hint);
 	return -EINVAL;
+}
+
+// The pins and the connections of all services together.
+static int check_memory(const struct lb_apply *s, struct err *err)
+{
+	int code = check_bytes(
+		lb_state_pin_bytes(s->lb), "pins",
+		"'pins N' in a service: four times the flows that are expected in change", err);
+
+	if (code || !s->nat.plan)
+		return code;
+	return check_bytes(nat_wish_bytes(&s->nat.plan->wish), "places for connections",
+			   "'connections N' in a service of mode nat", err);
+}
+
+static bool is_nat(uint8_t mode)
+{
+	return service_mode_does((enum service_mode)mode) & MODE_NAT;
 }
 
 static uint64_t trial_end(const struct lb_apply *s)
@@ -146,7 +166,7 @@ static int check_trial(const struct lb_apply *s, const struct resolved *r, struc
 		uint64_t idle_ms = tcp ? v->idle_tcp_ms : v->idle_udp_ms;
 		num_text time;
 
-		if (s->options.trial_ms <= idle_ms ||
+		if (s->options.trial_ms <= idle_ms || is_nat(v->mode) ||
 		    !lb_state_find(lb_maps_state(s->running), v->name))
 			continue;
 		err_refused(err,
@@ -226,6 +246,26 @@ static int plan_state(struct lb_apply *s, const struct resolved *r, const struct
 	return code;
 }
 
+static void warn_of_sources(struct lb_apply *s)
+{
+	CLEANUP_FREE struct addr *backends = mem_zalloc(s->lb->n_members, sizeof(*backends));
+
+	for (size_t m = 0; m < s->lb->n_members; m++)
+		lb_member_address(&s->lb->members[m], &backends[m]);
+	nat_sources_warn(&s->nat.plan->wish, backends, s->lb->n_members, &s->warnings);
+}
+
+static int plan_connections(struct lb_apply *s, const struct resolved *r, const struct instance *i,
+			    struct diag *d, struct err *err)
+{
+	int code = nat_apply_plan(&s->nat, r, s->lb, i, s->options.force, d, err);
+
+	if (code || (code = check_memory(s, err)) || !s->nat.plan)
+		return code;
+	warn_of_sources(s);
+	return i ? nat_apply_prepare(&s->nat, r, s->lb, i, s->clock.hz, err) : 0;
+}
+
 int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct instance *i,
 		  uint32_t running, struct diag *d, struct err *err)
 {
@@ -248,13 +288,15 @@ int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct ins
 		return code;
 	if ((code = plan_state(s, r, busy, pinned, &overrides, d, err)))
 		return code;
-	if ((code = check_memory(s, err)))
+	if ((code = plan_connections(s, r, i, d, err)))
 		return code;
 	fill_backends(s, r);
 	s->load = (struct lb_load){
 		.lb = s->lb,
 		.backends = s->backends,
 		.running = s->running,
+		.uses = s->nat.plan ? s->nat.plan->use : NULL,
+		.wish = s->nat.plan ? &s->nat.plan->wish : NULL,
 		.hz = s->clock.hz,
 	};
 	lb_ids_new(s->lb, s->running ? lb_maps_state(s->running) : NULL, &s->load.fresh);
@@ -326,8 +368,16 @@ int lb_apply_before(struct lb_apply *s, const struct instance *i, bool fleeting,
 	return lb_maps_write(s->running, s->clock.hz, err);
 }
 
+static void close_members(struct lb_maps *l, const struct lb_state *b, const struct lb_service *s,
+			  const struct lb_ids *kept)
+{
+	for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++)
+		if (!lb_ids_has(kept, b->members[m].id))
+			lb_maps_set_state(l, b->members[m].id, BACKEND_DOWN);
+}
+
 // A pin that names a forgotten backend may live once more, when `idle` has grown: its flow goes to
-// the owner.
+// the owner. A connection of nat stays as it began.
 static void close_forgotten(const struct lb_apply *s, struct lb_maps *l)
 {
 	const struct lb_state *before = s->running ? lb_maps_state(s->running) : NULL;
@@ -336,9 +386,9 @@ static void close_forgotten(const struct lb_apply *s, struct lb_maps *l)
 	if (!before || s->options.trial_ms)
 		return;
 	lb_ids_of(s->lb, &kept);
-	for (size_t m = 0; m < before->n_members; m++)
-		if (!lb_ids_has(&kept, before->members[m].id))
-			lb_maps_set_state(l, before->members[m].id, BACKEND_DOWN);
+	for (size_t n = 0; n < before->n_services; n++)
+		if (!is_nat(before->services[n].mode))
+			close_members(l, before, &before->services[n], &kept);
 }
 
 static bool is_changing(const struct lb_state *b, const struct lb_service *s)
@@ -378,8 +428,8 @@ static int restart_clock(const struct lb_apply *s, struct lb_maps *l, uint64_t n
 	return 0;
 }
 
-int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t generation,
-		   struct err *err)
+static int write_after(struct lb_apply *s, const struct instance *i, uint32_t generation,
+		       struct err *err)
 {
 	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
 	struct lb_state *b;
@@ -402,8 +452,16 @@ int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t genera
 	return lb_maps_write(l, now.hz, err);
 }
 
+int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t generation,
+		   struct err *err)
+{
+	int code = write_after(s, i, generation, err);
+
+	return code ? code : nat_settle(i, &s->freed, err);
+}
+
 // Both policies have the same backends, and the one on trial wrote them last.
-int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err)
+static int write_back(const struct instance *i, uint32_t generation, struct err *err)
 {
 	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
 	struct clock now;
@@ -414,4 +472,11 @@ int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err
 	if ((code = lb_maps_open(i, generation, LB_SLOTS_ALL, &l, err)) || !l)
 		return code;
 	return lb_maps_write(l, now.hz, err);
+}
+
+int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err)
+{
+	int code = write_back(i, generation, err);
+
+	return code ? code : nat_settle(i, NULL, err);
 }

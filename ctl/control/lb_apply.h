@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/control/nat_apply.h"
 #include "ctl/control/sentences.h"
 #include "ctl/datapath/clock.h"
 #include "ctl/datapath/lb_load.h"
@@ -27,6 +28,8 @@ struct lb_apply {
 	struct lb_state *lb;      // planned
 	struct backend *backends; // by number
 	struct hash_key key;      // of the instance
+	struct nat_apply nat;     // its services in nat and fullnat
+	size_t freed;             // connections of VIPs that the policy no longer has
 	struct lb_load load;
 	struct lb_maps *running; // balancer of the active policy; NULL: it has none
 	struct lb_apply_options options;

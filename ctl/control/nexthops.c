@@ -63,14 +63,15 @@ static void set_source(const struct nexthops_source *source, struct backend *ret
 		}
 }
 
-// Without such a prefix the host's own address. False: it has none of this family.
+// Without such a prefix the host's own address. False: a tunnel needs one, and the host has none of
+// this family.
 static bool complete_source(const struct nexthops_source *source, const struct addr *own,
 			    struct backend *ret)
 {
 	if (ret->source_set)
 		return true;
 	if (own->family != ret->family)
-		return source->mode == SERVICE_DR;
+		return !(service_mode_does(source->mode) & MODE_TUNNEL);
 	copy_addr(ret->source, own);
 	ret->source_len = (__u8)addr_bits(own);
 	return true;
@@ -125,7 +126,10 @@ static char *check_hop(const struct nexthops_source *source, const struct nextho
 	choice_text modes;
 
 	if (hop->local)
-		return mem_printf("%s is this host: write 'backend here'", name);
+		return mem_printf("%s is this host: %s", name,
+				  service_mode_does(source->mode) & MODE_NAT
+					  ? "in this mode it cannot be a backend"
+					  : "write 'backend here'");
 	if (source->mode == SERVICE_DR && hop->gateway.family)
 		return mem_printf(
 			"%s is reached through gateway %s: mode dr needs a backend on the same link; mode %s does not",

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <net/if.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@ struct generation *generation_new(void)
 
 	for (int p = 0; p < PARTS; p++)
 		g->fd[p] = -1;
+	for (int m = 0; m < NAT_MAPS; m++)
+		g->nat[m] = -1;
 	return g;
 }
 
@@ -34,6 +37,8 @@ void generation_free(struct generation *g)
 		return;
 	for (int p = 0; p < PARTS; p++)
 		fd_close(g->fd[p]);
+	for (int m = 0; m < NAT_MAPS; m++)
+		fd_close(g->nat[m]);
 	parts_keeps_free(&g->sets);
 	parts_keeps_free(&g->pins);
 	parts_keeps_free(&g->rates);
@@ -48,6 +53,13 @@ void generation_cleanup(struct generation **g)
 int generation_program(const struct generation *g)
 {
 	return g->fd[PART_PROGRAM];
+}
+
+void generation_own_nat(const struct generation *g, struct instance *ret)
+{
+	ret->nat = g->nat[NAT_TABLE];
+	ret->nat4 = g->nat[NAT_BLOCKS4];
+	ret->nat6 = g->nat[NAT_BLOCKS6];
 }
 
 int generation_program_of(const struct generation *g, enum generation_program program)
@@ -211,6 +223,11 @@ int generation_set_iface(const struct generation *g, uint32_t number, uint8_t cl
 	return 0;
 }
 
+int generation_reach(const struct generation *g, uint32_t ifindex, struct err *err)
+{
+	return g->fd[PART_NAT] < 0 ? 0 : parts_add_device(g, ifindex, err);
+}
+
 static int introduce_to(const struct instance *i, uint32_t generation, uint32_t number,
 			const char *device, struct err *err)
 {
@@ -220,7 +237,8 @@ static int introduce_to(const struct instance *i, uint32_t generation, uint32_t 
 
 	if (code || (code = generation_open(i, generation, &g, err)))
 		return code;
-	return generation_set_iface(g, number, generation_class(&about, device), err);
+	code = generation_set_iface(g, number, generation_class(&about, device), err);
+	return code ? code : generation_reach(g, if_nametoindex(device), err);
 }
 
 int generation_introduce(const struct instance *i, uint32_t number, const char *device,

@@ -59,6 +59,11 @@ int generation_counters(const struct instance *i, uint8_t ret_used[WEIR_RULE_COU
 // 0.
 int generation_set_iface(const struct generation *g, uint32_t number, uint8_t class,
 			 struct err *err);
+// Sets nat, nat4 and nat6 of *ret to the table of connections that a policy without an instance
+// has; they belong to g. -1: it has none.
+void generation_own_nat(const struct generation *g, struct instance *ret);
+// Answers of nat and fullnat may leave by the device. It is not an error if it no longer exists.
+int generation_reach(const struct generation *g, uint32_t ifindex, struct err *err);
 // Tells all generations which device the interface with this number is.
 int generation_introduce(const struct instance *i, uint32_t number, const char *device,
 			 struct err *err);

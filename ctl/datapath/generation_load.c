@@ -238,6 +238,23 @@ static int keep(const struct policy_bpf *skel, const struct markers *markers, st
 	return markers_keep(markers, &g->fd[PART_MARKERS], err);
 }
 
+// A policy without an instance has a table of its own, which its test program shares.
+static int keep_nat(const struct policy_bpf *skel, struct generation *g, struct err *err)
+{
+	const int maps[NAT_MAPS] = {
+		[NAT_TABLE] = bpf_map__fd(skel->maps.nat_table),
+		[NAT_BLOCKS4] = bpf_map__fd(skel->maps.nat4),
+		[NAT_BLOCKS6] = bpf_map__fd(skel->maps.nat6),
+	};
+
+	for (int m = 0; m < NAT_MAPS; m++) {
+		g->nat[m] = fcntl(maps[m], F_DUPFD_CLOEXEC, 0);
+		if (g->nat[m] < 0)
+			return err_system(err, errno, "cannot keep the table of connections");
+	}
+	return 0;
+}
+
 // In one call at the end: the kernel waits for a grace period at each.
 static int fill_sets(struct generation *g, const struct generation_options *options,
 		     const char *previous, struct err *err)
@@ -386,6 +403,8 @@ int generation_load(const struct instance *i, const struct image *image,
 		return code;
 	if ((code = keep(a.skel, &a.markers, g, err)) ||
 	    (code = fill_all(i, g, image, options, previous, err)))
+		return code;
+	if (!i && options->load && options->load->uses && (code = keep_nat(a.skel, g, err)))
 		return code;
 	read_cost(a.skel, g, image, &cost);
 	cost.load_us = time_us(CLOCK_MONOTONIC) - begin_us;

@@ -516,14 +516,18 @@ static int fill_tunnels(const struct generation *g, const struct lb_state *b, st
 		       : 0;
 }
 
-static int keep_state(struct generation *g, const struct lb_state *b, struct err *err)
+static int keep_state(struct generation *g, const struct lb_load *load, struct err *err)
 {
-	int code = keep(&g->fd[PART_KEPT_SERVICES], "weir_services", b->services,
-			sizeof(*b->services), b->n_services, err);
+	const struct lb_state *b = load->lb;
+	int code = load->wish ? keep(&g->fd[PART_KEPT_NAT], "weir_nat_wish", load->wish,
+				     sizeof(*load->wish), 1, err)
+			      : 0;
 
-	return code ? code
-		    : keep(&g->fd[PART_KEPT_MEMBERS], "weir_members", b->members,
-			   sizeof(*b->members), b->n_members, err);
+	if (code || (code = keep(&g->fd[PART_KEPT_SERVICES], "weir_services", b->services,
+				 sizeof(*b->services), b->n_services, err)))
+		return code;
+	return keep(&g->fd[PART_KEPT_MEMBERS], "weir_members", b->members, sizeof(*b->members),
+		    b->n_members, err);
 }
 
 int lb_load_fill(struct generation *g, const struct lb_load *b, const char *previous,
@@ -535,5 +539,5 @@ int lb_load_fill(struct generation *g, const struct lb_load *b, const char *prev
 	    (code = fill_pins(g, b, previous, err)) || (code = fill_egress(g, b, err)) ||
 	    (code = fill_tunnels(g, b->lb, err)) || (code = fill_uses(g, b, err)))
 		return code;
-	return keep_state(g, b->lb, err);
+	return keep_state(g, b, err);
 }

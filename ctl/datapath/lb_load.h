@@ -8,6 +8,7 @@
 #include "common/service.h"
 #include "ctl/base/err.h"
 #include "ctl/table/lb_state.h"
+#include "ctl/table/nat_plan.h"
 
 struct generation;
 struct lb_maps;
@@ -26,6 +27,7 @@ struct lb_load {
 	// By number of an end of nat or fullnat, NAT_ENDS elements; NULL: no service needs the
 	// table of connections, and no program for it is loaded.
 	const struct nat_use *uses;
+	const struct nat_wish *wish; // what it wants of that table; NULL as `uses`
 	uint32_t hz;
 };
 

@@ -51,6 +51,7 @@
 	X(ACCEPTED, "accepted") /* links of ctl/datapath/connections.h */ \
 	X(RELEASED, "released") \
 	X(FOUND, "found") \
+	X(KEPT_NAT, "kept-nat")           /* struct nat_wish, with services in nat or fullnat */ \
 	X(KEPT_SERVICES, "kept-services") /* struct lb_service */ \
 	X(KEPT_MEMBERS, "kept-members")   /* struct lb_member */
 /* clang-format on */
@@ -75,8 +76,13 @@ struct part_keeps {
 	size_t n, cap;
 };
 
+enum nat_map { NAT_TABLE, NAT_BLOCKS4, NAT_BLOCKS6, NAT_MAPS };
+
 struct generation {
 	int fd[PARTS];
+	// The table of connections and its blocks, if there is no instance. -1: the instance has
+	// them, or no service needs them.
+	int nat[NAT_MAPS];
 	// Parts of a generation that was loaded here; empty if it was opened.
 	struct part_keeps sets, pins, rates;
 };

@@ -80,6 +80,22 @@ static int share_tables(struct policy_bpf *skel, const struct generation *g)
 	return 0;
 }
 
+// Without an instance.
+static int share_nat(struct policy_bpf *skel, const struct generation *g)
+{
+	struct bpf_map *const maps[NAT_MAPS] = {
+		[NAT_TABLE] = skel->maps.nat_table,
+		[NAT_BLOCKS4] = skel->maps.nat4,
+		[NAT_BLOCKS6] = skel->maps.nat6,
+	};
+	int code;
+
+	for (int m = 0; m < NAT_MAPS; m++)
+		if (g->nat[m] >= 0 && (code = bpf_map__reuse_fd(maps[m], g->nat[m])))
+			return code;
+	return 0;
+}
+
 static int prepare(struct policy_bpf *skel, const struct instance *i, const struct generation *g,
 		   bool has_short)
 {
@@ -93,7 +109,7 @@ static int prepare(struct policy_bpf *skel, const struct instance *i, const stru
 			   });
 	if ((code = copy_rodata(skel, g)) || (code = share_tables(skel, g)))
 		return code;
-	return i ? instance_share_maps(i, skel->obj) : 0;
+	return i ? instance_share_maps(i, skel->obj) : share_nat(skel, g);
 }
 
 // The programs of the test program are linked by an array of their own: the programs of the

@@ -79,6 +79,11 @@ static uint16_t lb_plan_number(struct plan *p, const struct resolved_service *fr
 	return BACKEND_NONE;
 }
 
+static bool is_nat(uint8_t mode)
+{
+	return service_mode_does((enum service_mode)mode) & MODE_NAT;
+}
+
 // ---- members ------------------------------------------------------------------------------------
 
 static struct lb_member member_of(const struct resolved_backend *from, uint8_t mode)
@@ -194,6 +199,13 @@ static void lb_plan_members(struct plan *p, struct turn *t)
 	}
 }
 
+// A connection of nat may name the backend that the policy has just dropped: it can begin at any
+// time until the switch.
+static bool may_begin(const struct turn *t, const struct lb_member *m)
+{
+	return is_nat(t->was->mode) && !m->gone;
+}
+
 static void lb_plan_gone(struct plan *p, struct turn *t)
 {
 	struct lb_ids kept = {0};
@@ -206,7 +218,7 @@ static void lb_plan_gone(struct plan *p, struct turn *t)
 
 		if (lb_ids_has(&t->named, m->id))
 			continue;
-		if (p->o->trial || lb_ids_has(&kept, m->id) ||
+		if (p->o->trial || lb_ids_has(&kept, m->id) || may_begin(t, m) ||
 		    (p->o->busy && lb_ids_has(p->o->busy, m->id)))
 			add_member(p, t, m)->gone = 1;
 	}
@@ -231,13 +243,19 @@ static uint32_t jiffies_of(uint64_t ms, uint32_t hz)
 	return (uint32_t)((ms * hz + 999) / 1000);
 }
 
+// The array of pins of a service has at least one bucket.
+static uint32_t buckets_of(uint64_t pins)
+{
+	return pins ? (uint32_t)((pins + SERVICE_PIN_WORDS - 1) / SERVICE_PIN_WORDS) : 1;
+}
+
 static struct lb_service described(const struct plan *p, const struct resolved_service *from)
 {
 	struct lb_service s = {
 		.key = p->key,
 		.size = from->ring,
 		.first_slot = (uint32_t)p->b->n_slots,
-		.buckets = (uint32_t)((from->pins + SERVICE_PIN_WORDS - 1) / SERVICE_PIN_WORDS),
+		.buckets = buckets_of(from->pins),
 		.first_member = (uint32_t)p->b->n_members,
 		.hold = 1,
 		.keep = (uint16_t)from->keep,

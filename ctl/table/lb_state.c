@@ -132,7 +132,8 @@ uint64_t lb_state_pin_bytes(const struct lb_state *b)
 	uint64_t bytes = 0;
 
 	for (size_t n = 0; n < b->n_services; n++)
-		bytes += (uint64_t)b->services[n].buckets * sizeof(struct pin_bucket);
+		if (!(service_mode_does((enum service_mode)b->services[n].mode) & MODE_NAT))
+			bytes += (uint64_t)b->services[n].buckets * sizeof(struct pin_bucket);
 	return bytes;
 }
 

@@ -67,6 +67,36 @@ static void test_gone(void **state)
 	assert_int_equal(d->n_members, 2);
 }
 
+// A connection of nat can begin until the switch: a removed backend stays once more, whatever names
+// it. Slots change at once, because a connection has its backend in its place.
+static void test_gone_of_nat(void **state)
+{
+	struct made m;
+	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL, *c = NULL;
+	struct lb_plan_options o;
+
+	SERVED_ONE(&m, 0, 1);
+	m.r.services[0].mode = SERVICE_NAT;
+	m.r.services[0].pins = 0;
+	a = served_plan(&m, NULL);
+	assert_int_equal(a->services[0].buckets, 1); // an array needs an element
+	assert_int_equal(lb_state_pin_bytes(a), 0);
+	m.r.services[0].n_backends = 1;
+	b = served_plan(&m, a);
+	assert_int_equal(b->n_members, 2);
+	assert_true(served_find(b, 0, 1)->gone);
+	for (size_t i = 0; i < b->n_slots; i++)
+		assert_int_equal(b->slots[i], slot_pack(served_id(b, 0), BACKEND_NONE, 0));
+	o = served_options(b);
+	o.trial = true;
+	c = served_plan_with(&m, &o);
+	assert_int_equal(c->n_members, 2);
+	lb_state_free(TAKE_PTR(c));
+	c = served_plan(&m, b);
+	assert_int_equal(c->n_members, 1);
+	made_free(&m);
+}
+
 static void test_back_again(void **state)
 {
 	CLEANUP_LB_STATE struct lb_state *a = REPLANNED(NULL, NULL, 0, 1, 2);
@@ -325,6 +355,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_added),
 		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_gone_of_nat),
 		cmocka_unit_test(test_back_again),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_trial),
