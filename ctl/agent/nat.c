@@ -13,6 +13,7 @@
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/nat_maps.h"
 
+#define FIRST_MS 1000 // no agent may have run before
 #define EVERY_MS 60000
 #define SOON_MS  100 // changes in quick succession are one walk
 
@@ -96,7 +97,7 @@ static int start(struct agent *a, struct err *err)
 	part->agent = a;
 	a->nat = part;
 	agent_task_init(&part->task, a, "walk over connections", run, part);
-	agent_task_in(&part->task, EVERY_MS);
+	agent_task_in(&part->task, FIRST_MS);
 	return 0;
 }
 

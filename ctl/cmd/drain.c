@@ -330,13 +330,13 @@ static int read_for(const struct args *args, uint64_t *ret_until_s, uint64_t *re
 // The targets of a wait, at one moment.
 struct waited {
 	uint64_t packets;   // so far, without nat and fullnat
-	size_t connections; // living, in nat and fullnat
+	size_t connections; // in nat and fullnat, without those that both sides have closed
 	bool counted;       // one has a service of these modes
 	bool quiet_needed;  // one has another service
 	bool over;          // no target is drained any more
 };
 
-static int see_target(const struct pool *p, const struct pool_target *t, size_t living,
+static int see_target(const struct pool *p, const struct pool_target *t, size_t connections,
 		      struct waited *w, struct err *err)
 {
 	const struct lb_service *s = &p->state->services[t->service];
@@ -350,7 +350,7 @@ static int see_target(const struct pool *p, const struct pool_target *t, size_t 
 		   (m->until_s && m->until_s <= p->clock.wall_ms / 1000);
 	if (service_has_places(s)) {
 		w->counted = true;
-		w->connections += living;
+		w->connections += connections;
 		return 0;
 	}
 	w->quiet_needed = true;
@@ -374,9 +374,10 @@ static int see_targets(struct context *ctx, const struct args *args, const char 
 	nat_reading_free(nat); // only the counts are used
 	*ret = (struct waited){.over = true};
 	vec_each (&targets, t) {
-		uint16_t id = p.state->members[t->member].id;
+		const struct nat_of_backend *of =
+			&nat->census.of_backend[p.state->members[t->member].id];
 
-		if ((code = see_target(&p, t, nat->census.of_backend[id].living, ret, err)))
+		if ((code = see_target(&p, t, of->living - of->closed, ret, err)))
 			return code;
 	}
 	return 0;

@@ -81,10 +81,13 @@ static void show_slot(struct out *o, const struct explain *e, const struct lb_se
 }
 
 // Its connection decides, so the slot matters only to a packet that begins one.
-static void show_connection(struct out *o, const struct test_result *r)
+static void show_connection(struct out *o, const struct lb_service *s, const struct test_result *r)
 {
 	out_set_bool(o, "connection", r->pinned);
-	out_line(o, "  connection:  %s", r->pinned ? "known" : "begins with this packet");
+	out_line(o, "  connection:  %s%s", r->pinned ? "known" : "begins with this packet",
+		 r->pinned || s->mode != SERVICE_FULLNAT
+			 ? ""
+			 : ", whose source changes too when it is sent");
 }
 
 static void show_choice(struct out *o, const struct explain *e, const struct lb_service *s,
@@ -92,7 +95,7 @@ static void show_choice(struct out *o, const struct explain *e, const struct lb_
 {
 	if (service_mode_does((enum service_mode)s->mode) & MODE_NAT ||
 	    r->reason == REASON_PASS_ANSWER_NAT)
-		show_connection(o, r);
+		show_connection(o, s, r);
 	else
 		show_slot(o, e, s, r);
 }

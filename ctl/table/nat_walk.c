@@ -77,6 +77,7 @@ static void note_living(struct nat_walk_state *w, const struct seen *s)
 	census->opening += opening;
 	of->living++;
 	of->opening += opening;
+	of->closed += nat_state(s->word) == NAT_CLOSED;
 	census->of_block[s->family == 6][s->block]++;
 	census->of_end[s->key.last >> NAT_END_SHIFT & (NAT_ENDS - 1)]++;
 	w->peers[peer / 64] |= 1ull << peer % 64;

@@ -25,7 +25,9 @@ struct nat_unused {
 };
 
 struct nat_of_backend {
-	uint32_t living, opening;
+	uint32_t living;
+	uint32_t opening; // of these
+	uint32_t closed;  // of these: both sides have sent FIN or RST
 };
 
 // The connections that a walk has counted.

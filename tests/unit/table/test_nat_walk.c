@@ -132,11 +132,16 @@ static void test_by_backend(void **state)
 	put(2, 1, nat_pack(NAT_TALKS, NOW, 5, 0), &cell);
 	put(3, 1, nat_pack(NAT_TALKS, NOW, 7, 0), &cell);
 	put(4, 1, nat_pack(NAT_TALKS, NOW - 301, 7, 0), &cell);
+	put(5, 1, nat_pack(NAT_CLOSED, NOW, 8, 0), &cell);
+	put(6, 0, nat_pack(NAT_CLOSING, NOW, 8, 0), &cell);
 	walk();
 	assert_int_equal(census.of_backend[5].living, 2);
 	assert_int_equal(census.of_backend[5].opening, 1);
 	assert_int_equal(census.of_backend[7].living, 1);
 	assert_int_equal(census.of_backend[7].opening, 0);
+	assert_int_equal(census.of_backend[7].closed, 0);
+	assert_int_equal(census.of_backend[8].living, 2);
+	assert_int_equal(census.of_backend[8].closed, 1);
 }
 
 // A look frees no connection, no name of a block and no peer.
