@@ -354,7 +354,7 @@ static __always_inline bool nat_seek_flow(struct packet *pkt, struct nat_course 
 {
 	c->place = pkt->family == 4 ? nat_find_back4(pkt) : nat_find_back6(pkt);
 	c->end = c->held.key.last >> NAT_END_SHIFT;
-	return c->place != NAT_NOWHERE && nat_use_of(c->end)->mode != NAT_USE_NONE;
+	return c->place != NAT_NOWHERE;
 }
 
 /* An ICMP error about a packet to a backend: it becomes one of the flow that it quotes, or remains
@@ -381,7 +381,7 @@ static __always_inline bool nat_seek_back(struct xdp_md *ctx, struct packet *pkt
 					  struct nat_course *c)
 {
 	if (pkt->fragment == FRAGMENT_LATER)
-		return nat_fragment_find(ctx, pkt, 1) && nat_use_of(c->end)->mode != NAT_USE_NONE;
+		return nat_fragment_find(ctx, pkt, 1);
 	if (is_icmp(pkt))
 		return nat_seek_quoted(ctx, pkt, c);
 	return has_ports(pkt) && pkt->has_l4 && nat_seek_flow(pkt, c);

@@ -204,7 +204,8 @@ static __always_inline void nat_count_sent(__u64 end, __u64 word, const struct k
 /* The reason, after a drop was counted under the service. */
 static __always_inline int nat_dropped(__u64 end, int reason)
 {
-	if (reason != NAT_LEAVE && reason >= REASON_DROP_FIRST && !is_test())
+	if (reason != NAT_LEAVE && reason >= REASON_DROP_FIRST && !is_test() &&
+	    nat_use_of(end)->mode != NAT_USE_NONE)
 		count_dropped(nat_use_of(end)->id, reason);
 	return reason;
 }
@@ -216,7 +217,8 @@ static __always_inline void nat_test_note(__u64 end, __u64 place, __u64 word)
 
 	if (!t)
 		return;
-	t->service = nat_use_of(end)->service;
+	if (nat_use_of(end)->mode != NAT_USE_NONE)
+		t->service = nat_use_of(end)->service;
 	t->backend = nat_backend(word);
 	t->pinned = place < NAT_OF_TEST;
 }
@@ -395,7 +397,8 @@ static __always_inline void nat_count_answer(__u64 end, __u64 word, __u32 bytes)
 {
 	if (is_test())
 		return;
-	nat_count_back(nat_use_of(end)->id, bytes);
+	if (nat_use_of(end)->mode != NAT_USE_NONE)
+		nat_count_back(nat_use_of(end)->id, bytes);
 	nat_count_back(nat_backend(word), bytes);
 }
 
@@ -432,7 +435,9 @@ static __always_inline int nat_send_answer(struct xdp_md *ctx, const int family,
 	return reason;
 }
 
-/* NAT_LEAVE also for a packet that answers no connection. */
+/* NAT_LEAVE also for a packet that answers no connection. Answers of a service that a policy on
+ * trial does not have are sent as before: a client that got them from the backend's address would
+ * reset the connection. */
 static __always_inline int nat_answer(struct xdp_md *ctx, const int family,
 				      const struct nat_packet p, int *ret_verdict)
 {
@@ -442,8 +447,8 @@ static __always_inline int nat_answer(struct xdp_md *ctx, const int family,
 			    l4_of(p.at.ip, family), proto_of(p.at.ip, family), &h);
 	__u64 end = h.key.last >> NAT_END_SHIFT;
 
-	if (likely(place == NAT_NOWHERE) || nat_use_of(end)->mode == NAT_USE_NONE ||
-	    !is_ready(ctx, p.k, family, p.at) || !nat_is_ours(p.from))
+	if (likely(place == NAT_NOWHERE) || !is_ready(ctx, p.k, family, p.at) ||
+	    !nat_is_ours(p.from))
 		return NAT_LEAVE;
 	nat_test_note(end, place, h.word);
 	if (!nat_is_steady(nat_event_of(p.k), h.word))

@@ -197,6 +197,26 @@ static void test_former(struct test *t)
 	nat_policy_free(after);
 }
 
+// On trial a policy may lack a service whose connections live.
+static void test_without_the_service(struct test *t)
+{
+	struct nat_policy *w = nat_policy_new(false);
+	struct nat_names_of_frame n = nat_world_names(4, CLIENT, VIP_NAT), back;
+	struct mapping uses = {0};
+	struct err err = {0};
+
+	sends(t, w, &n, SYN, REASON_PASS_SERVICE);
+	back = nat_world_read(sent);
+	back = turned(&back);
+	if (mapping_open(&uses, w->c->generation->fd[PART_NAT_USES], sizeof(w->uses), &err))
+		test_die(&err);
+	memset(uses.at, 0, sizeof(w->uses));
+	mapping_close(&uses);
+	sends(t, w, &back, SYN_ACK, REASON_PASS_ANSWER_NAT);
+	CHECK(t, nat_world_read(sent).src[3] == VIP_NAT, "the answer is from the backend");
+	nat_policy_free(w);
+}
+
 // ---- test programs ------------------------------------------------------------------------------
 
 static struct test_result ask(const struct nat_policy *w, const struct nat_names_of_frame *n,
@@ -252,6 +272,7 @@ const struct named_test nat_policy_tests[] = {
 	{"nat: entries for the client", test_entries},
 	{"nat: a service that has left it", test_former},
 	{"nat: what the verifier follows in a policy", test_programs_verified},
+	{"nat: answers without their service", test_without_the_service},
 	{"nat: questions take no place", test_questions},
 	{0},
 };
