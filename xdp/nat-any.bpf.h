@@ -306,7 +306,7 @@ static __always_inline int nat_forward_later(struct xdp_md *ctx, struct packet *
 static __always_inline int nat_forward_any(struct xdp_md *ctx, struct packet *pkt,
 					   const struct service *s)
 {
-	struct nat_course *c = nat_course_get();
+	struct nat_course *c = nat_course_new();
 	int reason;
 
 	if (!c)
@@ -458,7 +458,7 @@ static __always_inline int nat_go_back(struct xdp_md *ctx, struct packet *pkt, s
  * GO_ON: the packet answers no connection and is as it was. */
 static __always_inline int nat_answer_any(struct xdp_md *ctx, struct packet *pkt)
 {
-	struct nat_course *c = nat_course_get();
+	struct nat_course *c = nat_course_new();
 
 	if (!c || !pkt->family || !is_for_one(ctx) || !is_for_us(ctx) ||
 	    nat_is_on_the_way(ctx, pkt) || !nat_seek_back(ctx, pkt, c))

@@ -39,6 +39,16 @@ static __always_inline struct nat_course *nat_course_get(void)
 	return bpf_map_lookup_elem(&nat_courses, &zero);
 }
 
+/* For the next packet: a connection of IPv4 leaves parts of its key as they are. */
+static __always_inline struct nat_course *nat_course_new(void)
+{
+	struct nat_course *c = nat_course_get();
+
+	if (c)
+		c->held = (struct nat_held){};
+	return c;
+}
+
 /* `size` bytes of the frame at `offset`, or NULL. */
 static __always_inline void *nat_bytes_at(const struct xdp_md *ctx, __u32 offset, __u32 size)
 {

@@ -111,6 +111,23 @@ static void extend_life(struct nat_table *t, const struct nat_wish *w)
 				 __ATOMIC_RELAXED);
 }
 
+// For one life the clients of connections that this host no longer knows, after an attach, get no
+// reset: these may still be known elsewhere.
+static int hold_resets(struct nat_table *t, const struct nat_wish *w, const struct instance *i,
+		       struct err *err)
+{
+	struct clock now;
+	int code;
+
+	if (t->resets_from)
+		return 0;
+	if ((code = instance_clock(i, &now, err)))
+		return code;
+	__atomic_store_n(&t->resets_from, now.jiffies + ((uint64_t)w->life << t->shift),
+			 __ATOMIC_RELAXED);
+	return 0;
+}
+
 static int put_ends(struct nat_table *t, const struct nat_plan *p, struct err *err)
 {
 	for (uint32_t n = 1; n < NAT_ENDS; n++) {
@@ -185,6 +202,8 @@ int nat_apply_prepare(const struct nat_apply *a, const struct resolved *r,
 	t = nat_maps_tables(m)->nat;
 	if ((code = begin_table(t, hz, err)) || (code = put_ends(t, a->plan, err)) ||
 	    (code = nat_make_blocks(m, &a->plan->wish, err)))
+		return code;
+	if ((code = hold_resets(t, &a->plan->wish, i, err)))
 		return code;
 	extend_life(t, &a->plan->wish);
 	note_backends(t, r, lb);

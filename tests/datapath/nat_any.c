@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Packets of nat and fullnat that are not common, through all programs of a policy: each output
 // frame is compared with one that was built with the new names.
-#include <fcntl.h>
 #include <linux/bpf.h>
-#include <net/if.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/abi.h"
-#include "ctl/base/mem.h"
 #include "ctl/datapath/clock.h"
 #include "tests/datapath/nat_chain.h"
 #include "tests/datapath/nat_packet.h"
@@ -219,7 +213,7 @@ static void there_and_back(struct test *t, const struct nat_chain *n, struct nat
 
 static void each_way(struct test *t, unsigned int extra, size_t tail, const char *what)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2)
 		for (int fullnat = 0; fullnat < 2; fullnat++)
@@ -249,7 +243,7 @@ static void test_partial(struct test *t)
 
 static void test_no_sum(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 	struct nat_sent in = asked(4, true, IPPROTO_UDP, NAT_OPTIONS | NAT_NO_SUM);
 
 	there_and_back(t, n, in, true, "UDP without a checksum");
@@ -265,7 +259,7 @@ static void test_tail(struct test *t)
 // In generic mode the kernel completes the checksum: the sum of the new pseudo-header remains.
 static void test_generic(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 	struct knobs *k = n->rig->instance->knobs;
 
 	k->generic = ~0ull;
@@ -286,7 +280,7 @@ static void test_generic(struct test *t)
 
 static void test_sctp(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		struct nat_sent in = asked(family, false, IPPROTO_SCTP, 0), out, answer, back;
@@ -347,7 +341,7 @@ static void fragments_of(struct test *t, const struct nat_chain *n, struct nat_s
 
 static void test_fragments(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2)
 		for (int fullnat = 0; fullnat < 2; fullnat++) {
@@ -366,7 +360,7 @@ static void test_fragments(struct test *t)
 
 static void test_resets(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		struct nat_sent in = asked(family, family == 4, IPPROTO_TCP, 0);
@@ -405,7 +399,7 @@ static void check_too_big(struct test *t, const struct nat_chain *n, const struc
 
 static void test_too_big(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2)
 		for (int fullnat = 0; fullnat < 2; fullnat++) {
@@ -423,40 +417,7 @@ static void test_too_big(struct test *t)
 
 // ---- clients without a peer ---------------------------------------------------------------------
 
-#define DEVICE "natany0"
-
-static const uint8_t neighbour[6] = {2, 0, 0, 0, 0, 0x55};
-
-static bool forward(const char *family)
-{
-	char path[64];
-	CLEANUP_FD int fd = -1;
-
-	snprintf(path, sizeof(path), "/proc/sys/net/%s/conf/all/forwarding", family);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	return fd >= 0 && write(fd, "1", 1) == 1;
-}
-
-// The device by which this host reaches the clients; 0: none can be made here.
-static uint32_t make_route(void)
-{
-	if (system("{ ip link add " DEVICE " type veth peer name natany1 && "
-		   "ip addr add 10.0.0.77/24 dev " DEVICE " && "
-		   "ip addr add fd00::77/64 dev " DEVICE " nodad && "
-		   "ip link set " DEVICE " up && ip link set natany1 up && "
-		   "ip neigh add 10.0.0.5 lladdr 02:00:00:00:00:55 dev " DEVICE " && "
-		   "ip neigh add fd00::5 lladdr 02:00:00:00:00:55 dev " DEVICE "; "
-		   "} >/dev/null 2>&1") ||
-	    !forward("ipv4") || !forward("ipv6"))
-		return 0;
-	return if_nametoindex(DEVICE);
-}
-
-static void remove_route(void)
-{
-	if (system("ip link del " DEVICE " >/dev/null 2>&1"))
-		exit(2);
-}
+static const uint8_t neighbour[6] = NAT_CHAIN_NEIGHBOUR;
 
 // The answer to a packet with two tags, which no peer has.
 static struct nat_sent answer_without_peer(struct test *t, const struct nat_chain *n,
@@ -474,7 +435,7 @@ static struct nat_sent answer_without_peer(struct test *t, const struct nat_chai
 
 static void test_no_peer(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 	uint32_t ifindex = 0;
 
 	for (uint8_t family = 4; family <= 6; family += 2) {
@@ -482,7 +443,7 @@ static void test_no_peer(struct test *t)
 
 		if (!ifindex) {
 			DROPS(t, n, &answer, NAT_NO_PEER, "an answer without a way to the client");
-			if (!(ifindex = make_route())) {
+			if (!(ifindex = nat_chain_route())) {
 				test_skip(t, "no veth devices can be made here");
 				break;
 			}
@@ -495,7 +456,7 @@ static void test_no_peer(struct test *t)
 			"an answer by the routing table");
 	}
 	if (ifindex)
-		remove_route();
+		nat_chain_unroute();
 	nat_chain_free(n);
 }
 
@@ -560,7 +521,7 @@ static void error_to(struct test *t, const struct nat_chain *n, struct nat_sent 
 
 static void test_errors(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2)
 		for (int fullnat = 0; fullnat < 2; fullnat++)
@@ -582,7 +543,7 @@ static void test_errors(struct test *t)
 
 static void test_left(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new();
+	struct nat_chain *n = nat_chain_new(false);
 	struct nat_sent in = asked(4, false, IPPROTO_TCP, NAT_ROUTED), out, answer;
 
 	PASSES(t, n, &in, DEFAULT, "a source route");
@@ -604,6 +565,98 @@ static void test_left(struct test *t)
 	nat_chain_free(n);
 }
 
+// ---- services in another mode -------------------------------------------------------------------
+
+static void set_modes(const struct nat_chain *n, enum nat_mode mode)
+{
+	for (uint32_t e = 1; e <= n->ends; e++)
+		n->use[e].mode = (uint8_t)mode;
+}
+
+// The general program opens it: the short one knows the mode of now.
+static uint16_t opened_with_options(const struct nat_chain *n, const struct nat_sent *p)
+{
+	struct outcome o = play(n, p);
+	const uint8_t *l4 = o.out ? o.out->at + 14 + (p->names.family == 4 ? 28 : 56) : NULL;
+
+	return l4 ? (uint16_t)(l4[0] << 8 | l4[1]) : 0;
+}
+
+// A connection that began in fullnat is still translated; others follow the mode of now.
+static void test_former(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new(true);
+
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct nat_sent in = asked(family, true, IPPROTO_TCP, NAT_OPTIONS), out, answer;
+		struct nat_sent back;
+
+		set_modes(n, NAT_USE_FULLNAT);
+		out = at_backend(in, true, opened_with_options(n, &in));
+		set_modes(n, NAT_USE_FORMER);
+		in.flags = out.flags = ACK;
+		goes(t, n, &in, &out, "a packet of a former connection");
+		answer = answered(&out, NAT_OPTIONS);
+		back = at_client(answer, &in);
+		returns(t, n, &answer, &back, "its answer");
+		in.names.sport++;
+		out = in;
+		out.ttl--;
+		set_link(&out, next_hop);
+		goes(t, n, &in, &out, "a packet of another connection");
+	}
+	nat_chain_free(n);
+}
+
+// ---- random packets -----------------------------------------------------------------------------
+
+#define RANDOM 3000
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return (*state >> 11) % below;
+}
+
+// Some of these are common.
+static unsigned int draw_extra(uint64_t *state, uint8_t proto)
+{
+	unsigned int extra = (draw(state, 2) ? NAT_OPTIONS : 0) | (draw(state, 3) ? 0 : NAT_TAGGED);
+
+	if (draw(state, 3))
+		return extra;
+	return extra | (proto == IPPROTO_UDP && draw(state, 2) ? NAT_NO_SUM : NAT_PARTIAL);
+}
+
+static void test_random(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new(false);
+	uint64_t state = 0x9e3779b97f4a7c15ull;
+
+	for (size_t i = 0; i < suite_repeats(RANDOM) && !t->failed; i++) {
+		uint8_t family = draw(&state, 2) ? 4 : 6, proto = protos[draw(&state, 2)];
+		bool fullnat = draw(&state, 2);
+		struct nat_sent in = asked(family, fullnat, proto, draw_extra(&state, proto));
+
+		in.names.sport = (uint16_t)(1024 + draw(&state, 60000));
+		in.names.src[family == 4 ? 2 : 14] = (uint8_t)draw(&state, 200);
+		in.payload = draw(&state, 1200);
+		in.tail = draw(&state, 4) ? 0 : draw(&state, 60);
+		in.ttl = (uint8_t)(2 + draw(&state, 254));
+		there_and_back(t, n, in, fullnat, "a random packet");
+		if (in.extra & NAT_TAGGED)
+			continue; // the peer has the tag
+		in.tail = 0;
+		in.extra &= ~(unsigned int)NAT_PARTIAL;
+		in.extra &= family == 4 ? ~0u : ~(unsigned int)NAT_OPTIONS;
+		error_back(t, n, in, fullnat, draw_extra(&state, 0) & NAT_OPTIONS,
+			   8 + 2 * draw(&state, 20));
+	}
+	nat_chain_free(n);
+}
+
 const struct named_test nat_any_tests[] = {
 	{"nat: options and extension headers", test_options},
 	{"nat: the same with a tag", test_tagged_options},
@@ -618,5 +671,7 @@ const struct named_test nat_any_tests[] = {
 	{"nat: clients without a peer", test_no_peer},
 	{"nat: ICMP errors with options", test_errors},
 	{"nat: packets that are left alone", test_left},
+	{"nat: uncommon packets of a service in another mode", test_former},
+	{"nat: random packets", test_random},
 	{0},
 };

@@ -5,9 +5,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
@@ -121,7 +125,7 @@ static void fill(struct nat_chain *n, struct nat_use *uses)
 
 // ---- the policy ---------------------------------------------------------------------------------
 
-static void load(struct nat_chain *n, struct nat_use *uses)
+static void load(struct nat_chain *n, struct nat_use *uses, bool former)
 {
 	struct generation_options options = {.load = &n->c->lb.load,
 					     .general_only = rig_is_general_only(),
@@ -130,9 +134,11 @@ static void load(struct nat_chain *n, struct nat_use *uses)
 
 	if (lb_apply_plan(&n->c->lb, n->c->resolved, NULL, 0, n->c->diag, &err))
 		test_die(&err);
-	for (size_t s = 0; s < 4; s++)
+	for (size_t s = 0; s < 4 && !former; s++)
 		n->c->lb.lb->services[s].mode = s % 2 ? SERVICE_FULLNAT : SERVICE_NAT;
 	fill(n, uses);
+	for (uint32_t e = 1; e <= n->ends && former; e++)
+		uses[e].mode = NAT_USE_FORMER;
 	n->c->lb.load.uses = uses;
 	if (generation_load(n->rig->instance, n->c->image, &options, &n->c->generation, NULL, &err))
 		test_die(&err);
@@ -169,7 +175,7 @@ void nat_chain_egress(const struct nat_chain *n, uint32_t ifindex)
 		die(errno, "cannot redirect to a device");
 }
 
-struct nat_chain *nat_chain_new(void)
+struct nat_chain *nat_chain_new(bool former)
 {
 	static const struct dns_options no_names;
 	static struct nat_use uses[NAT_ENDS];
@@ -181,7 +187,7 @@ struct nat_chain *nat_chain_new(void)
 	n->rig = rig_new(64);
 	n->c = candidate_new(&no_names, NULL);
 	balance_rig_compile(n->c, policy);
-	load(n, uses);
+	load(n, uses, former);
 	if (mapping_bytes(n->c->generation->fd[PART_BACKENDS], &bytes, &err))
 		test_die(&err);
 	map(&n->backends, n->c->generation->fd[PART_BACKENDS], bytes);
@@ -205,4 +211,38 @@ void nat_chain_free(struct nat_chain *n)
 	candidate_free(n->c);
 	rig_free(n->rig);
 	free(n);
+}
+
+// ---- routes -------------------------------------------------------------------------------------
+
+#define DEVICE "natany0"
+
+static bool forward(const char *family)
+{
+	char path[64];
+	CLEANUP_FD int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s/conf/all/forwarding", family);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && write(fd, "1", 1) == 1;
+}
+
+uint32_t nat_chain_route(void)
+{
+	if (system("{ ip link add " DEVICE " type veth peer name natany1 && "
+		   "ip addr add 10.0.0.77/24 dev " DEVICE " && "
+		   "ip addr add fd00::77/64 dev " DEVICE " nodad && "
+		   "ip link set " DEVICE " up && ip link set natany1 up && "
+		   "ip neigh add 10.0.0.5 lladdr 02:00:00:00:00:55 dev " DEVICE " && "
+		   "ip neigh add fd00::5 lladdr 02:00:00:00:00:55 dev " DEVICE "; "
+		   "} >/dev/null 2>&1") ||
+	    !forward("ipv4") || !forward("ipv6"))
+		return 0;
+	return if_nametoindex(DEVICE);
+}
+
+void nat_chain_unroute(void)
+{
+	if (system("ip link del " DEVICE " >/dev/null 2>&1"))
+		exit(2);
 }

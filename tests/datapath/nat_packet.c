@@ -52,7 +52,8 @@ static void put_sum(const struct nat_sent *p, uint8_t *l4, size_t n, size_t at)
 
 	if (p->extra & NAT_NO_SUM)
 		return;
-	put16(l4 + at, p->extra & NAT_PARTIAL ? fold(sum) : (uint16_t)~fold(add_up(sum, l4, n)));
+	sum = p->extra & NAT_PARTIAL ? fold(sum) : (uint16_t)~fold(add_up(sum, l4, n));
+	put16(l4 + at, !sum && p->proto == IPPROTO_UDP ? 0xffff : sum);
 }
 
 static size_t put_sctp(const struct nat_sent *p, uint8_t *l4)
