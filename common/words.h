@@ -32,17 +32,16 @@
 #define MODE_PORT   (1u << 2) /* can change the port */
 #define MODE_SOURCE (1u << 3) /* has a source address of its own */
 #define MODE_NAT    (1u << 4) /* translates addresses, and has a place for each connection */
-#define MODE_LATER  (1u << 5) /* nothing yet: the datapath does not support it */
 
 #define WORDS_OF_TUNNELS(X)                                \
 	X(SERVICE_IPIP, "ipip", MODE_TUNNEL | MODE_SOURCE) \
 	X(SERVICE_GUE, "gue", MODE_TUNNEL | MODE_UDP | MODE_SOURCE)
 
-#define WORDS_OF_MODES(X)                                        \
-	X(SERVICE_DR, "dr", 0)                                   \
-	WORDS_OF_TUNNELS(X)                                      \
-	X(SERVICE_NAT, "nat", MODE_NAT | MODE_PORT | MODE_LATER) \
-	X(SERVICE_FULLNAT, "fullnat", MODE_NAT | MODE_PORT | MODE_SOURCE | MODE_LATER)
+#define WORDS_OF_MODES(X)                           \
+	X(SERVICE_DR, "dr", 0)                      \
+	WORDS_OF_TUNNELS(X)                         \
+	X(SERVICE_NAT, "nat", MODE_NAT | MODE_PORT) \
+	X(SERVICE_FULLNAT, "fullnat", MODE_NAT | MODE_PORT | MODE_SOURCE)
 
 /* The part of a packet that selects the slot. */
 #define WORDS_OF_HASHES(X)             \

@@ -134,7 +134,7 @@ static char *check_hop(const struct nexthops_source *source, const struct nextho
 		return mem_printf(
 			"%s is reached through gateway %s: mode dr needs a backend on the same link; mode %s does not",
 			name, addr_format(&hop->gateway, gateway),
-			choice_modes_that(MODE_TUNNEL, MODE_LATER, modes));
+			choice_modes_that(MODE_TUNNEL, 0, modes));
 	return check_room(source, hop, family, name);
 }
 

@@ -70,7 +70,7 @@ uint8_t *wrap_packet(const struct backend *to, uint32_t mode, uint64_t hash, uin
 		.hash = hash, .length = (uint32_t)length, .proto = outer_proto(family, mode)};
 	uint8_t head[LINK_BYTES];
 
-	if (service_mode_does(mode) & MODE_LATER)
+	if (service_mode_does(mode) & MODE_NAT)
 		return NULL;
 	o.tos = family == 4 ? hop_less4((void *)packet) : hop_less6((void *)packet);
 	o.inner = sum_words(packet, length);

@@ -27,14 +27,16 @@ static bool has_option(const struct service_check *k, enum ast_option option)
 	return k->ast->option_at[option].file;
 }
 
-// "mode dr (same link), ipip or gue (through routers)"
+// "mode dr (same link), ipip or gue (through routers), nat or fullnat (other addresses)"
 static const char *mode_hint(struct service_check *k)
 {
-	choice_text same_link, routers;
+	choice_text same_link, routers, nat;
 
-	return arena_printf(&k->c->ast->strings, "mode %s (same link), %s (through routers)",
-			    choice_modes_that(0, MODE_TUNNEL | MODE_LATER, same_link),
-			    choice_modes_that(MODE_TUNNEL, MODE_LATER, routers));
+	return arena_printf(&k->c->ast->strings,
+			    "mode %s (same link), %s (through routers), %s (other addresses)",
+			    choice_modes_that(0, MODE_TUNNEL | MODE_NAT, same_link),
+			    choice_modes_that(MODE_TUNNEL, 0, routers),
+			    choice_modes_that(MODE_NAT, 0, nat));
 }
 
 static void check_needed(struct service_check *k)

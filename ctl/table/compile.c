@@ -7,7 +7,6 @@
 
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
-#include "ctl/policy/words.h"
 #include "ctl/table/edges.h"
 #include "ctl/table/rules.h"
 #include "ctl/table/vips.h"
@@ -17,15 +16,7 @@
 static int check_limits(const struct resolved *r, struct diag *d)
 {
 	size_t before = diag_errors(d);
-	choice_text modes;
-	CLEANUP_FREE char *hint = mem_printf("mode %s", choice_modes_that(0, MODE_LATER, modes));
 
-	for (size_t i = 0; i < r->n_services; i++)
-		if (service_mode_does(r->services[i].mode) & MODE_LATER)
-			diag_error(d, r->services[i].at, hint,
-				   "service '%s': mode %s is not supported yet",
-				   r->services[i].name,
-				   choice_word(&choice_modes, r->services[i].mode));
 	for (size_t i = 0; i < r->n_services; i++)
 		if (r->services[i].check.via_path && r->services[i].check.kind == CHECK_EXEC)
 			diag_error(d, r->services[i].check.at, NULL,

@@ -7,9 +7,8 @@
 #include "ctl/table/compile_options.h"
 #include "ctl/table/image.h"
 
-// 0, or -EINVAL with errors queued in d at the location in the policy that causes them: services of
-// a mode that is not supported yet, rows beyond rows_max (naming the sets with the most
-// combinations). *ret is owned by the caller.
+// 0, or -EINVAL with errors queued in d at the location in the policy that causes them, such as
+// rows beyond rows_max (naming the sets with the most combinations). *ret is owned by the caller.
 int compile(const struct resolved *r, const struct compile_options *options, struct diag *d,
 	    struct image **ret);
 

@@ -252,7 +252,7 @@ def test_foreign_namespaces_are_left_alone():
     [[], ["up"], ["up", "ring"], ["sideways", "pair"], ["up", "pair", "--mtu", "12"],
      ["up", "pair", "--name", "../x"], ["up", "pair", "more"], ["up", "pair", "--name"],
      ["up", "pair", "--nodes", "2"], ["route", "pair"], ["policy", "pair"], ["dns", "balancer"],
-     ["up", "balancer", "--mode", "nat"], ["up", "balancer", "--backends", "65"],
+     ["up", "balancer", "--mode", "snat"], ["up", "balancer", "--backends", "65"],
      ["up", "balancer", "--nodes", "0"], ["up", "balancer", "--nics", "3"],
      ["up", "balancer", "--link-mtu", "600"], ["status", "balancer", "--v6"]],
 )

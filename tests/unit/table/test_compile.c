@@ -445,11 +445,11 @@ static void test_services_refused(void **state)
 	char *text;
 
 	make_services(&m, services);
-	services[0].mode = SERVICE_NAT;
-	services[1].mode = SERVICE_FULLNAT;
+	services[1].check =
+		(struct resolved_check){.at = services[1].at, .kind = CHECK_EXEC, .via_path = true};
 	text = refused(&m, &options);
-	assert_says(text, "made.weir:7:1: error: service 'one': mode nat is not supported yet");
-	assert_says(text, "made.weir:9:1: error: service 'two': mode fullnat is not supported yet");
+	assert_says(text, "made.weir:9:1: error: service 'two': a check by a program cannot go "
+			  "'via path'");
 	free(text);
 	made_free(&m);
 }
