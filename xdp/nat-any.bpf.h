@@ -290,8 +290,9 @@ static __always_inline int nat_forward_later(struct xdp_md *ctx, struct packet *
 	const struct service *s;
 	int reason;
 
-	if (!nat_fragment_find(ctx, pkt, 0))
+	if (!nat_fragment_find(ctx, pkt, 0) || nat_use_of(c->end)->mode == NAT_USE_NONE)
 		return nat_without_first(pkt);
+	nat_test_note(c->end, c->place, c->held.word);
 	if (!(s = service_at(nat_use_of(c->end)->service)))
 		return REASON_DROP_INTERNAL;
 	reason = nat_go_to(ctx, pkt, s, c);

@@ -242,12 +242,19 @@ static __always_inline int nat_send_found(struct xdp_md *ctx, const int family,
 	return reason;
 }
 
+/* Is a reset allowed now? In a flood, nearly all packets are dropped here. */
+static __always_inline bool nat_may_reset(void)
+{
+	return now_jiffies() >= nat()->resets_from &&
+	       (is_test() || !replies_are_spent(REPLY_REJECT));
+}
+
 /* A packet that may get a reset is left. */
 static __always_inline int nat_without_place_common(const struct key k, int reason)
 {
-	bool resets = reason == REASON_DROP_NAT_UNKNOWN && k.base < BASE_UDP && !(k.base & 0x04);
+	bool unknown = reason == REASON_DROP_NAT_UNKNOWN && k.base < BASE_UDP && !(k.base & 0x04);
 
-	return resets && now_jiffies() >= nat()->resets_from ? NAT_LEAVE : reason;
+	return unknown && nat_may_reset() ? NAT_LEAVE : reason;
 }
 
 static __always_inline int nat_forward(struct xdp_md *ctx, const int family,

@@ -90,12 +90,25 @@ static __always_inline bool is_for_anybody(__u32 kind)
 	return kind == REPLY_REJECT || kind == REPLY_ECHO;
 }
 
-/* Spends an answer of a budget that has so many a second, and so many at once. */
-static __always_inline bool budget_spend(__u32 index, __u64 per_s, __u64 burst)
+/* Spends an answer of a budget that has so many a second, and so many at once; or tests it. */
+static __always_inline bool budget_spend(__u32 index, __u64 per_s, __u64 burst, const bool spend)
 {
 	__u64 cost = reply_second / per_s, *budget = bpf_map_lookup_elem(&budgets, &index);
 
-	return budget && !meter_charge(budget, cost, cost * burst, rate_now(), true);
+	return budget && !meter_charge(budget, cost, cost * burst, rate_now(), spend);
+}
+
+/* The budget of a kind that anybody can ask for, for all receivers. */
+static __always_inline bool budget_spend_all(__u32 kind, const bool spend)
+{
+	return budget_spend(REPLY_KINDS * WEIR_REPLY_BUDGETS + kind,
+			    WEIR_REPLIES_ALL_S - WEIR_REPLY_BURST_ALL, WEIR_REPLY_BURST_ALL, spend);
+}
+
+/* Is it used up? Then no answer of this kind is allowed now. */
+__noinline int replies_are_spent(__u32 kind)
+{
+	return kind >= REPLY_KINDS || !budget_spend_all(kind, false);
 }
 
 __noinline int reply_allowed(struct packet *pkt, __u32 kind)
@@ -105,11 +118,10 @@ __noinline int reply_allowed(struct packet *pkt, __u32 kind)
 	if (!pkt || kind >= REPLY_KINDS)
 		return false;
 	receiver = receiver_hash(pkt) & (WEIR_REPLY_BUDGETS - 1);
-	if (!budget_spend(kind * WEIR_REPLY_BUDGETS + receiver, WEIR_REPLIES_S, WEIR_REPLY_BURST))
+	if (!budget_spend(kind * WEIR_REPLY_BUDGETS + receiver, WEIR_REPLIES_S, WEIR_REPLY_BURST,
+			  true))
 		return false;
-	if (!is_for_anybody(kind) ||
-	    budget_spend(REPLY_KINDS * WEIR_REPLY_BUDGETS + kind,
-			 WEIR_REPLIES_ALL_S - WEIR_REPLY_BURST_ALL, WEIR_REPLY_BURST_ALL))
+	if (!is_for_anybody(kind) || budget_spend_all(kind, true))
 		return true;
 	tally(TALLY_REPLY_LIMIT);
 	return false;

@@ -15,6 +15,7 @@
 #define ACK      0x10
 #define RST      0x04
 #define SYN_ACK  0x12
+#define FLOOD    20000
 #define INIT     1 // chunks of SCTP
 #define INIT_ACK 2
 #define ABORT    6
@@ -142,7 +143,6 @@ static struct outcome counted(struct test *t, const struct nat_chain *n, const s
 
 #define DROPS(t, n, p, reason, what)  counted(t, n, p, XDP_DROP, REASON_DROP_##reason, what)
 #define PASSES(t, n, p, reason, what) counted(t, n, p, XDP_PASS, REASON_PASS_##reason, what)
-
 // Sends `in`; `out` must arrive from byte `first` on, but bytes after the packet do not matter.
 static bool arrives(struct test *t, const struct nat_chain *n, const struct nat_sent *in,
 		    const struct nat_sent *out, size_t first, uint32_t verdict,
@@ -365,7 +365,7 @@ static void test_resets(struct test *t)
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		struct nat_sent in = asked(family, family == 4, IPPROTO_TCP, 0);
 		struct nat_sent udp = asked(family, family == 4, IPPROTO_UDP, 0);
-		size_t l3 = 14, l4 = l3 + (family == 4 ? 20 : 40);
+		size_t l4 = 14 + (family == 4 ? 20 : 40);
 		struct outcome o;
 
 		in.flags = ACK;
@@ -383,6 +383,28 @@ static void test_resets(struct test *t)
 		o = counted(t, n, &udp, XDP_TX, REASON_PASS_TTL, "no hop left");
 		CHECK(t, o.out && o.out->at[l4] == (family == 4 ? 11 : 3), "not ICMP");
 	}
+	nat_chain_free(n);
+}
+
+// From many addresses: the budget for all receivers is spent, and the short program drops the rest.
+static void test_reset_flood(struct test *t)
+{
+	struct nat_chain *n = nat_chain_new(false);
+	struct nat_sent in = asked(4, true, IPPROTO_TCP, 0);
+	uint64_t handed_on = rig_handed_on(n->rig), resets = 0;
+	struct frame f;
+
+	in.flags = ACK;
+	for (size_t i = 0; i < FLOOD; i++) {
+		in.names.src[1] = (uint8_t)(1 + i / 256 % 256);
+		in.names.src[2] = (uint8_t)i;
+		nat_build(&in, &f);
+		resets += rig_try(n->rig, &f, 0).verdict == XDP_TX;
+	}
+	handed_on = rig_handed_on(n->rig) - handed_on;
+	CHECK(t, resets && resets < FLOOD / 2, "%llu resets", (unsigned long long)resets);
+	CHECK(t, rig_is_general_only() || (handed_on >= resets && handed_on < FLOOD / 2),
+	      "%llu packets were left", (unsigned long long)handed_on);
 	nat_chain_free(n);
 }
 
@@ -667,6 +689,7 @@ const struct named_test nat_any_tests[] = {
 	{"nat: SCTP", test_sctp},
 	{"nat: fragments", test_fragments},
 	{"nat: resets, and no hop left", test_resets},
+	{"nat: a flood without connections", test_reset_flood},
 	{"nat: too big", test_too_big},
 	{"nat: clients without a peer", test_no_peer},
 	{"nat: ICMP errors with options", test_errors},
