@@ -113,19 +113,11 @@ static void extend_life(struct nat_table *t, const struct nat_wish *w)
 
 // For one life the clients of connections that this host no longer knows, after an attach, get no
 // reset: these may still be known elsewhere.
-static int hold_resets(struct nat_table *t, const struct nat_wish *w, const struct instance *i,
-		       struct err *err)
+static void hold_resets(struct nat_table *t, const struct nat_wish *w, const struct clock *now)
 {
-	struct clock now;
-	int code;
-
-	if (t->resets_from)
-		return 0;
-	if ((code = instance_clock(i, &now, err)))
-		return code;
-	__atomic_store_n(&t->resets_from, now.jiffies + ((uint64_t)w->life << t->shift),
-			 __ATOMIC_RELAXED);
-	return 0;
+	if (!t->resets_from)
+		__atomic_store_n(&t->resets_from, now->jiffies + ((uint64_t)w->life << t->shift),
+				 __ATOMIC_RELAXED);
 }
 
 static int put_ends(struct nat_table *t, const struct nat_plan *p, struct err *err)
@@ -188,7 +180,7 @@ static void note_backends(struct nat_table *t, const struct resolved *r, const s
 }
 
 int nat_apply_prepare(const struct nat_apply *a, const struct resolved *r,
-		      const struct lb_state *lb, const struct instance *i, uint32_t hz,
+		      const struct lb_state *lb, const struct instance *i, const struct clock *now,
 		      struct err *err)
 {
 	CLEANUP_NAT_MAPS struct nat_maps *m = NULL;
@@ -200,11 +192,10 @@ int nat_apply_prepare(const struct nat_apply *a, const struct resolved *r,
 	if ((code = nat_maps_open(i, &m, err)))
 		return code;
 	t = nat_maps_tables(m)->nat;
-	if ((code = begin_table(t, hz, err)) || (code = put_ends(t, a->plan, err)) ||
+	if ((code = begin_table(t, now->hz, err)) || (code = put_ends(t, a->plan, err)) ||
 	    (code = nat_make_blocks(m, &a->plan->wish, err)))
 		return code;
-	if ((code = hold_resets(t, &a->plan->wish, i, err)))
-		return code;
+	hold_resets(t, &a->plan->wish, now);
 	extend_life(t, &a->plan->wish);
 	note_backends(t, r, lb);
 	fill_empty_cells(t, &a->plan->wish);

@@ -31,5 +31,5 @@ int nat_apply_plan(struct nat_apply *a, const struct resolved *r, const struct l
 // Writes new ends, blocks, sources, and the backends whose answers are looked for. 0 or -errno with
 // err set.
 int nat_apply_prepare(const struct nat_apply *a, const struct resolved *r,
-		      const struct lb_state *lb, const struct instance *i, uint32_t hz,
+		      const struct lb_state *lb, const struct instance *i, const struct clock *now,
 		      struct err *err);
