@@ -596,6 +596,15 @@ static int show_policy(struct status *s, struct err *err)
 	return 0;
 }
 
+static void status_close(struct status *s)
+{
+	pool_close(&s->pool);
+	nat_reading_free(s->nat);
+	presence_free(&s->agent);
+	devices_free(&s->devices);
+	alerts_free(&s->alerts);
+}
+
 static int show_instance(struct context *ctx, const struct args *args, size_t *ret_alarms,
 			 struct err *err)
 {
@@ -637,14 +646,10 @@ static int show_instance(struct context *ctx, const struct args *args, size_t *r
 	fill_sets(&s);
 	s.connections = status_connections_read(i);
 	if (args_has(args, "limits"))
-		status_limits_show(s.ctx, s.instance, s.about, s.set_used, &s.connections);
+		status_limits_show(s.ctx, s.instance, s.about, s.set_used, &s.connections, nat);
 	show_alarms(&s);
-	pool_close(&s.pool);
-	nat_reading_free(nat);
-	presence_free(&s.agent);
-	devices_free(&s.devices);
 	*ret_alarms = s.alerts.n;
-	alerts_free(&s.alerts);
+	status_close(&s);
 	return 0;
 }
 
