@@ -156,5 +156,11 @@ MUTATIONS = [
     ("a SYN moves the way back", NAT_BEGIN, "a->event != NAT_OPENS && !nat_is_peer(", "!nat_is_peer(", "nats 40000 1"),
     ("the backend of an answer is not compared", "xdp/nat-ways.bpf.h", "likely(nat_is_with(family, ret, from))", "true",
      "nats 40000 1"),
+    ("a walk forgets the cells of connections", "ctl/table/nat_walk.c", "note_cells(w, s);\n}", "(void)note_cells;\n}",
+     "datapath nat walk"),
+    ("answers find a source that was removed", "ctl/control/nat_tidy.c", "nat_source_take(nat, family, block);", "",
+     "datapath nat walk"),
+    ("a block that cells name is removed", "ctl/control/nat_tidy.c", "|| is_named(nat, family, block))", "|| (is_named(nat, family, block) && block))",
+     "datapath nat walk"),
     ("UDP without a checksum gets one", "xdp/nat-rewrite.bpf.h", "if (!*check)", "if (*check == 1)", "nats 40000 1"),
 ]
