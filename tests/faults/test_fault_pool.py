@@ -24,10 +24,9 @@ def mac(number):
     return f"02:77:00:00:01:{number:02x}"
 
 
-def pool(backends):
+def pool(backends, options="port 80; mode dr; idle 8h; pins 65536"):
     lines = "\n".join(f"\tbackend {address(number)}" for number in backends)
-    return (f'interface near0\nseed "faults"\nservice web {{\n\tvip {VIP}\n\tproto tcp\n\tport 80\n'
-            f"\tmode dr\n\tidle 8h\n\tpins 65536\n{lines}\n}}\n")
+    return f'interface near0\nseed "faults"\nservice web {{\n\tvip {VIP}\n\tproto tcp\n\t{options}\n{lines}\n}}\n'
 
 
 def segment(flow, flags):
@@ -82,11 +81,14 @@ class Pool(Scenario):
         self.prober = PoolProber(self.lab)
         self.learn()
 
+    def text(self, _, backends):
+        return pool(backends)
+
     def prepare(self):
         self.paths = {}
         for name, backends in POOLS.items():
             self.paths[name] = self.folder / f"{name}.weir"
-            self.paths[name].write_text(pool(backends))
+            self.paths[name].write_text(self.text(name, backends))
         self.weir("attach", "near0", "--max-entries", "64")
         self.weir("apply", self.paths["before"])
         self.state = "before"
