@@ -258,7 +258,8 @@ static void warn_of_sources(struct lb_apply *s)
 static int plan_connections(struct lb_apply *s, const struct resolved *r, const struct instance *i,
 			    struct diag *d, struct err *err)
 {
-	int code = nat_apply_plan(&s->nat, r, s->lb, i, s->options.force, d, err);
+	const struct nat_apply_options o = {s->options.force, s->options.trial_ms != 0};
+	int code = nat_apply_plan(&s->nat, r, s->lb, i, o, d, err);
 
 	if (code || (code = check_memory(s, err)) || !s->nat.plan)
 		return code;

@@ -63,9 +63,11 @@ static void note_blocks(const struct nat_maps *m, struct nat_set ret[2])
 }
 
 int nat_apply_plan(struct nat_apply *a, const struct resolved *r, const struct lb_state *lb,
-		   const struct instance *i, bool force, struct diag *d, struct err *err)
+		   const struct instance *i, struct nat_apply_options wanted, struct diag *d,
+		   struct err *err)
 {
-	struct nat_plan_options o = {.hz = clock_hz(), .force = force};
+	struct nat_plan_options o = {
+		.hz = clock_hz(), .force = wanted.force, .trial = wanted.trial};
 	CLEANUP_NAT_MAPS struct nat_maps *m = NULL;
 	int code = i ? nat_maps_open(i, &m, err) : 0;
 

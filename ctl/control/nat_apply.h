@@ -24,10 +24,14 @@ void nat_apply_free(struct nat_apply *a);
 // connections name to *busy. 0 or -errno with err set.
 int nat_apply_look(struct nat_apply *a, const struct instance *i, struct lb_ids *busy,
 		   struct err *err);
+struct nat_apply_options {
+	bool force, trial; // as of struct nat_plan_options
+};
 // Plans the services of r, which lb has too. i NULL: around an empty table. 0, or -errno with err
 // set and errors in d.
 int nat_apply_plan(struct nat_apply *a, const struct resolved *r, const struct lb_state *lb,
-		   const struct instance *i, bool force, struct diag *d, struct err *err);
+		   const struct instance *i, struct nat_apply_options o, struct diag *d,
+		   struct err *err);
 // Writes new ends, blocks, sources, and the backends whose answers are looked for. 0 or -errno with
 // err set.
 int nat_apply_prepare(const struct nat_apply *a, const struct resolved *r,

@@ -444,6 +444,11 @@ static void keep_life(struct nat_work *w)
 		w->plan->wish.life = life;
 }
 
+static bool keeps_any(const struct nat_plan_options *o)
+{
+	return o->kept && memchr(o->kept, 1, NAT_ENDS);
+}
+
 static void plan_all(struct nat_work *w, bool *ret_needed)
 {
 	take_over_ends(w);
@@ -452,7 +457,7 @@ static void plan_all(struct nat_work *w, bool *ret_needed)
 		*ret_needed |= plan_service(w, s);
 	if (w->full)
 		return;
-	if (plan_formers(w)) {
+	if (plan_formers(w) || (w->o->trial && keeps_any(w->o))) {
 		*ret_needed = true;
 		keep_life(w);
 	}

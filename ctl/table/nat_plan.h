@@ -45,6 +45,7 @@ struct nat_plan_options {
 	const size_t (*living)[NAT_BLOCKS]; // connections by family and block; NULL: not known
 	uint32_t hz;
 	bool force; // a cell without room forgets its oldest block
+	bool trial; // the programs stay for kept ends, whose connections continue after the trial
 };
 
 struct nat_plan {

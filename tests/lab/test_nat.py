@@ -22,9 +22,11 @@ COUNT, SECONDS, RATE = 60, 6, 6000  # slow downloads, and their bytes a second
 
 @pytest.fixture(scope="module", name="lab")
 def balancer_with_sources():
-    """The balancer is the gateway of the backends, and has the addresses of SOURCES."""
+    """The balancer is the gateway of the backends, which it also is without Weir, and has the addresses of SOURCES."""
     with running_balancer(mode="dr") as lab:
         balancer = lab.netns("balancer1")
+        lab.on("balancer1", ["sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1",
+                             "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.net0.send_redirects=0"])
         for family, sources in SOURCES.items():
             for source in sources:
                 run(["ip", "-n", balancer, "address", "add", f"{source}/{32 if family == 4 else 128}", "dev", "net0",
@@ -171,10 +173,13 @@ def test_no_connection_is_lost_by_other_modes(lab, apply):
 
 
 @pytest.mark.parametrize("end", ["rollback", "expires"])
-def test_a_trial_that_removes_a_service(lab, node, apply, end):
-    apply(both("nat"))
-    with downloads(lab, vips=[lab.vip4]):
-        apply(service("web6", 6, "nat"), "--confirm=2s")
+@pytest.mark.parametrize("rest", ["nat", "dr"])
+def test_a_trial_that_removes_a_service(lab, node, apply, rest, end):
+    """Another service in nat remains, or only one in dr."""
+    other = {"nat": service("web6", 6, "nat"), "dr": service("other", 6, "dr")}[rest]
+    apply(service("web4", 4, "nat") + (other if rest == "nat" else ""))
+    with downloads(lab, newcomers=0, vips=[lab.vip4]):
+        apply(other, "--confirm=2s")
         time.sleep(1)
         if end == "rollback":
             node("rollback")

@@ -198,11 +198,11 @@ static void test_numbers_stay(void **state)
 }
 
 // Its connections stay as they are while the VIP is in a service of another mode; an end that no
-// connection uses is forgotten.
+// connection uses is forgotten. On trial the programs stay, for answers of a service that is gone.
 static void test_former(void **state)
 {
 	struct made a, b;
-	CLEANUP_FREE struct nat_plan *p = NULL, *q = NULL, *none = NULL;
+	CLEANUP_FREE struct nat_plan *p = NULL, *q = NULL, *none = NULL, *trial = NULL;
 	uint32_t n;
 
 	begin(&a);
@@ -226,6 +226,10 @@ static void test_former(void **state)
 	b.r.services[1].ports = made_range(&b, 81, 90);
 	none = plan(&b);
 	assert_null(none);
+	options.trial = true;
+	trial = plan(&b);
+	assert_int_equal(trial->use[n].mode, NAT_USE_NONE);
+	assert_int_equal(trial->wish.life, 77);
 	made_free(&a);
 	made_free(&b);
 }
