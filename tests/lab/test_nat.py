@@ -105,6 +105,18 @@ def test_every_client(lab, node, apply, tmp_path, mode, attach):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("attach", ["native", "generic"])
+def test_fragments(lab, node, apply, mode, attach):
+    """Datagrams of several fragments, there and back."""
+    node("attach", "net0", "--mode", attach)
+    apply(both(mode))
+    for vip in lab.vips:
+        for size in 1500, 4000, 20000:
+            data = bytes(n * 7 % 251 for n in range(size))
+            assert lab.udp(vip, 7, data) == data
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_another_port(lab, apply, mode):
     """The backend has another port than the VIP."""
     apply(re.sub(r"(backend \S+)", r"\1 port 80", both(mode, ports="8080")))
