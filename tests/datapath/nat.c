@@ -138,6 +138,60 @@ static void test_flood(struct test *t)
 	nat_rig_free(r);
 }
 
+// ---- fullness -----------------------------------------------------------------------------------
+
+#define FULL_EXTRA 12000
+
+// The answer arrives at the client.
+static bool is_answered(const struct nat_rig *r, size_t number, uint16_t place)
+{
+	struct nat_names_of_frame client = client_of(1, number);
+	struct nat_names_of_frame n = nat_world_names(4, BACKEND, SOURCE), got;
+	uint8_t out[128];
+
+	n.sport = 8080;
+	n.dport = place;
+	if (!translate(r, true, &n, ACK, out))
+		return false;
+	got = nat_world_read(out);
+	return !memcmp(got.dst, client.src, 4) && got.dport == client.sport;
+}
+
+// Opens connections first … n - 1, and lets them talk: how many found no place.
+static size_t open_all(const struct nat_rig *r, uint16_t *places, size_t first, size_t n)
+{
+	size_t refused = 0;
+
+	for (size_t c = first; c < n; c++) {
+		places[c] = place_of(r, 1, c, SYN);
+		refused += !places[c];
+		if (places[c])
+			place_of(r, 1, c, ACK);
+	}
+	return refused;
+}
+
+// One source has room for as many as it is planned for. Those after them are refused, and none is
+// cut.
+static void test_fullness(struct test *t)
+{
+	static uint16_t places[NAT_BLOCK_ROOM + FULL_EXTRA];
+	struct nat_rig *r = nat_world_new();
+	size_t refused = open_all(r, places, 0, NAT_BLOCK_ROOM), wrong = 0, n;
+	uint64_t counts[WEIR_REASON_COUNT];
+
+	CHECK(t, !refused, "%zu of %d connections were refused", refused, NAT_BLOCK_ROOM);
+	n = NAT_BLOCK_ROOM + FULL_EXTRA;
+	refused = open_all(r, places, NAT_BLOCK_ROOM, n);
+	nat_rig_counts(r, counts);
+	CHECK(t, refused && counts[REASON_DROP_NAT_FULL] == refused, "%zu refused, %llu full",
+	      refused, (unsigned long long)counts[REASON_DROP_NAT_FULL]);
+	for (size_t c = 0; c < n; c++)
+		wrong += places[c] && !is_answered(r, c, places[c]);
+	CHECK(t, !wrong, "%zu connections were cut", wrong);
+	nat_rig_free(r);
+}
+
 // ---- two CPUs -----------------------------------------------------------------------------------
 
 static struct race {
@@ -286,6 +340,7 @@ const struct named_test nat_tests[] = {
 	{"nat: both directions in both modes and families", test_both_ways},
 	{"nat: instructions that the verifier follows", test_verified},
 	{"nat: a flood of SYNs", test_flood},
+	{"nat: a source that is full", test_fullness},
 	{"nat: no place twice from two CPUs", test_two_cpus},
 	{0},
 };
