@@ -137,6 +137,16 @@ void policy_show_test_refused(const char *refused)
 			refused);
 }
 
+// Instructions verified in the largest program of nat and fullnat.
+static uint32_t most_of_nat(const struct generation_cost *cost)
+{
+	uint32_t most = 0;
+
+	for (enum generation_program p = GENERATION_NAT_ANSWER; p < GENERATION_PROGRAMS; p++)
+		most = cost->program[p].verified > most ? cost->program[p].verified : most;
+	return most;
+}
+
 void policy_show_cost(struct context *ctx, const struct candidate *c)
 {
 	const struct program_cost *general = &c->cost.program[GENERATION_GENERAL];
@@ -153,6 +163,7 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 		out_set_u64(o, "jited_bytes", general->jited_bytes);
 		out_set_u64(o, "short_verified", c->cost.program[GENERATION_SHORT].verified);
 		out_set_u64(o, "balance_verified", c->cost.program[GENERATION_BALANCE].verified);
+		out_set_u64(o, "nat_verified", most_of_nat(&c->cost));
 		out_set_u64(o, "load_us", c->cost.load_us);
 	}
 	out_line(o, "%zu %s, %zu %s, tables %s", c->image->n_rules,
