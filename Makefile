@@ -372,12 +372,12 @@ faults: setup
 	$(Q)O=$(O) FAULTS=all KINDS='$(KINDS)' $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k '$(K)') tests/faults
 
 # The full form of two parts of make test: connections while a pool changes, with figures, and a million packets of
-# random histories against the model. K= selects tests of the first, as above.
+# random histories against the model. K= selects tests of the first, as above; MODE=nat or fullnat those of this mode.
 connections: setup
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
 	$(give_back)
-	$(Q)O=$(O) BALANCE=full $(PYTHON) -m pytest -q -s -p no:cacheprovider $(if $(K),-k '$(K)') $(wildcard tests/lab/test_balance_*.py)
-	$(if $(K),,$(Q)O=$(O) $(BALANCER)/histories-run --full)
+	$(Q)O=$(O) BALANCE=full MODE=$(MODE) $(PYTHON) -m pytest -q -s -p no:cacheprovider $(if $(K),-k '$(K)') $(wildcard tests/lab/test_balance_$(if $(MODE),nat,*).py)
+	$(if $(K)$(MODE),,$(Q)O=$(O) $(BALANCER)/histories-run --full)
 
 # The agent under load and hostile clients while Prometheus scrapes it, for T seconds, with figures.
 soak: setup
