@@ -118,21 +118,32 @@ static __always_inline bool nat_is_steady(__u32 event, __u64 word)
 	       nat_age(word, nat_now()) < (nat()->lives >> 16 & 0xffff) >> 3;
 }
 
-/* The place of the connection and, in *ret_word, its word after the packet; or NAT_NO. */
-static __always_inline __u64 nat_find_place(const int family, const struct nat_packet p,
-					    const struct nat_flow f, __u64 *ret_word)
+/* The place and, in *ret_word, the word of a connection that is in its own bucket and that the
+ * packet does not change; or NAT_NOWHERE. */
+static __always_inline __u64 nat_find_steady(const int family, const struct nat_packet p,
+					     const struct nat_flow f, __u64 *ret_word)
 {
 	bool fullnat = nat_use_of(f.end)->mode == NAT_USE_FULLNAT;
 	struct nat_held h = {};
 	__u64 place = nat_in_own(family, f.hash, fullnat, &f.key, ~0ull, &h);
 	struct nat_peer peer = nat_peer_of(p.from);
-	struct nat_ask *ask;
 
 	*ret_word = h.word;
 	if (likely(place != NAT_NOWHERE) && likely(nat_is_steady(f.event, h.word)) &&
 	    likely(nat_is_peer(nat_peer(h.word), &peer)))
 		return place;
-	if (!(ask = nat_ask_get()))
+	return NAT_NOWHERE;
+}
+
+/* The place of the connection and, in *ret_word, its word after the packet; or NAT_NO. */
+static __always_inline __u64 nat_find_place(const int family, const struct nat_packet p,
+					    const struct nat_flow f, __u64 *ret_word)
+{
+	struct nat_ask *ask = nat_ask_get();
+	struct nat_held h = {};
+	__u64 place;
+
+	if (!ask)
 		return NAT_NO(REASON_DROP_FORWARD);
 	nat_ask_of(family, p, f, ask);
 	place = family == 4 ? nat_place_of4(ask) : nat_place_of6(ask);
@@ -257,14 +268,40 @@ static __always_inline int nat_without_place_common(const struct key k, int reas
 	return unknown && nat_may_reset() ? NAT_LEAVE : reason;
 }
 
-static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
-				       const struct nat_packet p, int *ret_verdict)
+/* The number of the end that a packet is for if it can be sent; 0: NAT_LEAVE. */
+static __always_inline __u64 nat_end_for(struct xdp_md *ctx, const int family,
+					 const struct nat_packet p)
 {
 	const __u16 *ports = l4_of(p.at.ip, family);
 	__u32 key = nat_port_proto(ports[1], proto_of(p.at.ip, family));
-	__u64 end = nat_end_of(family, nat_dst_of(p.at.ip, family), key), place, word = 0;
+	__u64 end = nat_end_of(family, nat_dst_of(p.at.ip, family), key);
 
-	if (!end || nat_use_of(end)->mode == NAT_USE_NONE || !is_ready(ctx, p.k, family, p.at))
+	return end && nat_use_of(end)->mode != NAT_USE_NONE && is_ready(ctx, p.k, family, p.at)
+		       ? end
+		       : 0;
+}
+
+/* Sends a packet of a connection that it does not change, without what is rare; else NAT_LEAVE. */
+static __always_inline int nat_forward_steady(struct xdp_md *ctx, const int family,
+					      const struct nat_packet p, int *ret_verdict)
+{
+	__u64 end = nat_end_for(ctx, family, p), place, word = 0;
+
+	if (!end)
+		return NAT_LEAVE;
+	place = nat_find_steady(family, p, nat_flow_of(family, p, end), &word);
+	if (place == NAT_NOWHERE)
+		return NAT_LEAVE;
+	nat_test_note(end, place, word);
+	return nat_dropped(end, nat_send_found(ctx, family, p, place, end, word, ret_verdict));
+}
+
+static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
+				       const struct nat_packet p, int *ret_verdict)
+{
+	__u64 end = nat_end_for(ctx, family, p), place, word = 0;
+
+	if (!end)
 		return NAT_LEAVE;
 	place = nat_find_place(family, p, nat_flow_of(family, p, end), &word);
 	nat_test_note(end, place, word);

@@ -156,7 +156,7 @@ int weir_nat_answer(struct xdp_md *ctx)
 	return finish_lost(ctx);
 }
 
-/* Continues with a packet from `weir_balance`. */
+/* Continues with a packet that has passed, from the short program or from `weir_balance`. */
 SEC("xdp/policy")
 int weir_nat(struct xdp_md *ctx)
 {
@@ -165,10 +165,13 @@ int weir_nat(struct xdp_md *ctx)
 
 	if (!pkt)
 		return XDP_DROP;
-	verdict = nat_after(ctx);
+	verdict = nat_after(ctx, pkt);
 	if (verdict != GO_ON)
 		return verdict;
-	bpf_tail_call_static(ctx, &stages, STAGE_NAT_ANY);
+	if (pkt->family)
+		bpf_tail_call_static(ctx, &stages, STAGE_NAT_ANY);
+	else
+		bpf_tail_call_static(ctx, &stages, STAGE_GENERAL);
 	return finish_lost(ctx);
 }
 

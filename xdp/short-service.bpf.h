@@ -278,17 +278,28 @@ static __always_inline struct fate send_common(struct xdp_md *ctx, const struct 
 	return f;
 }
 
-/* Sends a packet of nat or fullnat. NAT_LEAVE: nothing is written. */
+/* Sends a packet of nat or fullnat. Whatever is rare has weir_nat, which counts the packet and the
+ * rule that passed it. */
 static __always_inline struct fate translate_common(struct xdp_md *ctx, const struct key k,
 						    const int family, const struct vip_place at,
 						    const struct arrival p, struct fate f)
 {
 	const struct nat_packet packet = {.at = at, .k = k, .from = p};
-	int verdict = XDP_DROP;
+	struct packet *pkt;
+	int verdict = XDP_DROP, reason = nat_forward_steady(ctx, family, packet, &verdict);
 
-	f.reason = nat_forward(ctx, family, packet, &verdict);
 	f.verdict = verdict;
-	return f;
+	if (likely(reason != NAT_LEAVE)) {
+		f.reason = reason;
+		return f;
+	}
+	if (!(pkt = packet_kept()))
+		return ASK;
+	pkt->family = 0;
+	pkt->decided_by = f.counter + 1;
+	pkt->passed = f.reason;
+	bpf_tail_call_static(ctx, &stages, STAGE_NAT);
+	return (struct fate){.reason = REASON_DROP_PROGRAM, .counter = EVENT_NO_RULE};
 }
 
 /* May a connection of nat or fullnat have the packet? */
@@ -304,7 +315,6 @@ static __always_inline struct fate balance_common(struct xdp_md *ctx, const stru
 						  const int family, const struct vip_place at,
 						  const struct arrival p, struct fate f)
 {
-	struct fate translated;
 	__u32 service;
 	struct trip t;
 
@@ -316,13 +326,8 @@ static __always_inline struct fate balance_common(struct xdp_md *ctx, const stru
 	if (!(t.s = service_at(t.service)) || !is_ours(at.frame, p.number) ||
 	    is_martian_common(k, family))
 		return ASK;
-	if (p.nats && is_for_nat_common(t.s, family, at)) {
-		translated = translate_common(ctx, k, family, at, p, f);
-		if (translated.reason != NAT_LEAVE)
-			return translated;
-		if (service_mode_does(t.s->mode) & MODE_NAT)
-			return ASK;
-	}
+	if (p.nats && is_for_nat_common(t.s, family, at))
+		return translate_common(ctx, k, family, at, p, f);
 	if (!is_ready(ctx, k, family, at) || !choose_common(k, family, at.ip, &t) ||
 	    !find_backend(ctx, &t))
 		return ASK;

@@ -151,7 +151,7 @@ MUTATIONS = [
     ("the second group never used", NAT_TABLE, "swap = n >= NAT_ENOUGH &&", "swap = n > NAT_GROUP &&", "nats 60000 1"),
     ("a living connection gives way", NAT_COMMON, "return gives * (nat_age(word, time) + 1)",
      "return (gives | half_open) * (nat_age(word, time) + 1)", "nats 200000 1"),
-    ("clashes are not seen", NAT_BEGIN, "if (!end->fullnat && nat_clashes(", "if (end->fullnat && nat_clashes(", "nats 40000 1"),
+    ("clashes are not seen", NAT_BEGIN, "mode != NAT_USE_FULLNAT && nat_clashes(", "mode == NAT_USE_FULLNAT && nat_clashes(", "nats 40000 1"),
     ("a repeated FIN closes both sides", NAT_COMMON, "event == NAT_CLOSES && closer != side", "event == NAT_CLOSES", "nats 40000 1"),
     ("a SYN moves the way back", NAT_BEGIN, "a->event != NAT_OPENS && !nat_is_peer(", "!nat_is_peer(", "nats 40000 1"),
     ("the backend of an answer is not compared", "xdp/nat-ways.bpf.h", "likely(nat_is_with(family, ret, from))", "true",
