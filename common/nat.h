@@ -21,11 +21,12 @@
 /* ---- the word of a connection ---------------------------------------------------------------- */
 
 enum nat_state {
-	NAT_OPENING, /* the client has sent a SYN, and nothing else */
+	/* the client has sent a SYN, and nothing else; of UDP: the backend has sent nothing */
+	NAT_OPENING,
 	NAT_TALKS,
-	/* one side has sent FIN or RST; each connection of UDP has this state: its life is equal */
+	/* one side has sent FIN or RST; of UDP, whose life is equal: the backend has answered */
 	NAT_CLOSING,
-	NAT_CLOSED, /* both sides have */
+	NAT_CLOSED, /* both sides have, or one before the client has answered */
 };
 
 /* {zero 14, claimed 1, side 1, peer 16, backend 16, state 2, time 14}. It is taken by
@@ -95,10 +96,12 @@ NAT_INLINE __u64 nat_expired(__u64 word, __u64 time, __u64 lives)
 }
 
 /* How readily a new connection takes the place; 0: it must not. A free place comes first, then the
- * oldest expired one. half_open: 1: a connection that is opening gives way too. */
+ * oldest expired one. half_open: 1: a connection that is opening or closed gives way too. Anybody
+ * can begin and close as many as a table has places. */
 NAT_INLINE __u64 nat_worth(__u64 word, __u64 time, __u64 lives, __u64 half_open)
 {
-	__u64 gives = nat_expired(word, time, lives) | (half_open & is_less(nat_state(word), 1));
+	__u64 state = nat_state(word), weak = is_less(state, 1) | is_less(NAT_CLOSING, state);
+	__u64 gives = nat_expired(word, time, lives) | (half_open & weak);
 
 	gives &= ~(word >> NAT_CLAIMED_SHIFT);
 	return gives * (nat_age(word, time) + 1) | is_zero64(word) << 15;
@@ -120,14 +123,14 @@ NAT_INLINE __u64 nat_heard(__u64 word, __u64 event, __u64 by_backend, __u64 time
 	__u64 state = nat_state(word), new = state, closer = word &NAT_BACKEND_CLOSED;
 	const __u64 side = by_backend ? NAT_BACKEND_CLOSED : 0;
 
-	if (state == NAT_CLOSED)
-		return word;
-	if (event == NAT_CLOSES && state != NAT_CLOSING) {
+	if (event == NAT_CLOSES && state == NAT_TALKS) {
 		new = NAT_CLOSING;
 		closer = side;
-	} else if (event == NAT_CLOSES && closer != side) {
+	} else if (event == NAT_CLOSES && (state == NAT_OPENING || closer != side)) {
 		new = NAT_CLOSED;
 		closer = 0;
+	} else if (event == NAT_OF_UDP && state == NAT_OPENING && by_backend) {
+		new = NAT_CLOSING;
 	} else if (event == NAT_OPENS && state == NAT_CLOSING && !by_backend) {
 		new = NAT_OPENING;
 		closer = 0;

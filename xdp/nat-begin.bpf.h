@@ -138,8 +138,7 @@ static __always_inline __u64 nat_first_word(const int family, const struct nat_a
 
 	if ((__s64)id < 0)
 		return id;
-	return nat_pack(a->event == NAT_OF_UDP ? NAT_CLOSING : NAT_OPENING, nat_now(), id,
-			nat_peer_number(&a->peer));
+	return nat_pack(NAT_OPENING, nat_now(), id, nat_peer_number(&a->peer));
 }
 
 static __always_inline __u64 nat_begin(const int family, const struct nat_ask *a)
@@ -185,10 +184,25 @@ __noinline __u64 nat_find_or_begin6(const struct nat_ask *a)
 
 /* ---- a connection that is there -------------------------------------------------------------- */
 
-/* Does a packet that opens begin another connection in this place? */
-static __always_inline bool nat_has_ended(__u64 word)
+/* Does the packet begin another connection? Of UDP each can. */
+static __always_inline bool nat_begins_again(__u32 event, __u64 word)
 {
-	return nat_state(word) == NAT_CLOSED || nat_expired(word, nat_now(), nat()->lives);
+	bool expired = nat_expired(word, nat_now(), nat()->lives);
+
+	return event == NAT_OPENS ? expired || nat_state(word) == NAT_CLOSED
+				  : event == NAT_OF_UDP && expired;
+}
+
+/* Would it take a place in the block of this one? */
+static __always_inline bool nat_is_newest(const int family, const struct nat_ask *a, __u64 place)
+{
+	const struct nat_use *use = nat_use_of(a->end);
+	bool fullnat = use->mode == NAT_USE_FULLNAT;
+	__u64 block = (place >> NAT_PLACES_LOG2) + 1;
+
+	return use->mode != NAT_USE_FORMER &&
+	       (block == (nat_cell_of(family, fullnat, a->hash) & 0xff) ||
+		block == (nat_cell_of(family, fullnat, a->hash >> 32) & 0xff));
 }
 
 static __always_inline __u64 nat_changed(const int family, __u64 place, __u64 old, __u64 new)
@@ -209,12 +223,13 @@ static __always_inline __u64 nat_follow(const int family, const struct nat_ask *
 {
 	__u64 new, after;
 
-	if (a->event == NAT_OPENS && nat_has_ended(word)) {
+	if (nat_begins_again(a->event, word)) {
 		new = nat_first_word(family, a);
 		return (__s64) new < 0 ? new : nat_changed(family, place, word, new);
 	}
 	new = nat_heard(word, a->event, 0, nat_now(), nat()->lives);
-	if (a->event != NAT_OPENS && !nat_is_peer(nat_peer(word), &a->peer))
+	if ((a->event != NAT_OPENS || nat_state(word) == NAT_OPENING) &&
+	    !nat_is_peer(nat_peer(word), &a->peer))
 		new = (new & ~(0xffffull << NAT_PEER_SHIFT)) | (__u64)nat_peer_number(&a->peer)
 								       << NAT_PEER_SHIFT;
 	/* Another CPU has changed it: the next packet will. */
@@ -222,10 +237,45 @@ static __always_inline __u64 nat_follow(const int family, const struct nat_ask *
 	return (__s64)after < 0 ? word : after;
 }
 
+/* Frees the place of a connection that has ended if the next one belongs elsewhere. 1: it is
+ * free. */
+static __always_inline int nat_leave_place(const int family, const struct nat_ask *a, __u64 place)
+{
+	struct nat_held h = {};
+
+	if (is_test() || !nat_hold(family, place, &h) || !nat_begins_again(a->event, h.word) ||
+	    nat_is_newest(family, a, place))
+		return 0;
+	return nat_changed(family, place, h.word, 0) == 0;
+}
+
+__noinline int nat_leave_place4(const struct nat_ask *a, __u64 place)
+{
+	return a ? nat_leave_place(4, a, place) : 0;
+}
+
+__noinline int nat_leave_place6(const struct nat_ask *a, __u64 place)
+{
+	return a ? nat_leave_place(6, a, place) : 0;
+}
+
+static __always_inline __u64 nat_find_fresh(const int family, const struct nat_ask *a)
+{
+	__u64 place = family == 4 ? nat_find_or_begin4(a) : nat_find_or_begin6(a);
+	int leaves;
+
+	if ((__s64)place < 0 || (a->event != NAT_OPENS && a->event != NAT_OF_UDP))
+		return place;
+	leaves = family == 4 ? nat_leave_place4(a, place) : nat_leave_place6(a, place);
+	if (!leaves)
+		return place;
+	return family == 4 ? nat_find_or_begin4(a) : nat_find_or_begin6(a);
+}
+
 /* The place of the connection, after it has heard the packet; or NAT_NO. */
 static __always_inline __u64 nat_place_of(const int family, const struct nat_ask *a)
 {
-	__u64 place = family == 4 ? nat_find_or_begin4(a) : nat_find_or_begin6(a), word;
+	__u64 place = nat_find_fresh(family, a), word;
 	struct nat_held h = {};
 
 	if ((__s64)place < 0 || (is_test() && place >= NAT_OF_TEST))

@@ -113,6 +113,7 @@ static __always_inline int nat_error_back(struct xdp_md *ctx, const int family,
 	struct nat_held h = {};
 	const __u16 *l4;
 	__u16 ports[2];
+	int reason;
 
 	if (!quote)
 		return NAT_LEAVE;
@@ -127,8 +128,13 @@ static __always_inline int nat_error_back(struct xdp_md *ctx, const int family,
 	nat_turn(family, &outer, &quoted);
 	if (!nat_has_way(nat_peer(h.word)))
 		return NAT_LEAVE;
+	if (nat_is_blocked(family, outer.dst, p.k.length))
+		return REASON_DROP_BLOCK_TO;
 	nat_translate_error(ctx, p, quote, family, &quoted, &outer);
-	return nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
+	reason = nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
+	if (reason == REASON_PASS_ANSWER_NAT)
+		nat_count_answer(h.key.last >> NAT_END_SHIFT, h.word, p.k.length);
+	return nat_dropped(h.key.last >> NAT_END_SHIFT, reason);
 }
 
 /* ---- to the backend -------------------------------------------------------------------------- */
@@ -163,6 +169,7 @@ static __always_inline int nat_error_to(struct xdp_md *ctx, const int family,
 	const struct backend *to;
 	struct nat_held h = {};
 	__u64 place;
+	int reason;
 
 	if (!quote || !ask)
 		return NAT_LEAVE;
@@ -178,5 +185,8 @@ static __always_inline int nat_error_to(struct xdp_md *ctx, const int family,
 	if (!nat_has_source(family, place))
 		nat_copy_address(family, outer.src, addresses_of(p.at.ip, family));
 	nat_translate_error(ctx, p, quote, family, &quoted, &outer);
-	return nat_send_to(ctx, family, p, to, ret_verdict);
+	reason = nat_send_to(ctx, family, p, to, ret_verdict);
+	if (reason == REASON_PASS_SERVICE)
+		nat_count_sent(ask->end, h.word, p.k, true);
+	return nat_dropped(ask->end, reason);
 }

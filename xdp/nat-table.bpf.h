@@ -363,7 +363,8 @@ static __always_inline __u64 nat_best(const int family, void *bucket, __u64 time
 	const __u64 lives = nat()->lives;
 	__u64 best = 0;
 
-#pragma unroll
+	/* Unrolled, it would take 160 bytes of a stack that a chain of five calls shares. */
+#pragma clang loop unroll(disable)
 	for (int i = 0; i < size; i++) {
 		__u64 word = nat_read_in(family, bucket, i);
 		__u64 rank = nat_worth(word, time, lives, half_open) << 2 | (size - 1 - i);

@@ -114,8 +114,13 @@ static __always_inline void nat_ask_of(const int family, const struct nat_packet
 /* The state does not change, and the time is young. */
 static __always_inline bool nat_is_steady(__u32 event, __u64 word)
 {
+	const __u64 lives = nat()->lives;
+
+	if (event == NAT_OF_UDP)
+		return nat_state(word) == NAT_CLOSING &&
+		       nat_age(word, nat_now()) < (lives >> 32 & 0xffff) >> 3;
 	return event == NAT_GOES_ON && nat_state(word) == NAT_TALKS &&
-	       nat_age(word, nat_now()) < (nat()->lives >> 16 & 0xffff) >> 3;
+	       nat_age(word, nat_now()) < (lives >> 16 & 0xffff) >> 3;
 }
 
 /* The place and, in *ret_word, the word of a connection that is in its own bucket and that the
@@ -136,8 +141,8 @@ static __always_inline __u64 nat_find_steady(const int family, const struct nat_
 }
 
 /* The place of the connection and, in *ret_word, its word after the packet; or NAT_NO. */
-static __always_inline __u64 nat_find_place(const int family, const struct nat_packet p,
-					    const struct nat_flow f, __u64 *ret_word)
+static __always_inline __u64 nat_find_place(const int family, const struct nat_packet p, __u64 end,
+					    __u64 *ret_word)
 {
 	struct nat_ask *ask = nat_ask_get();
 	struct nat_held h = {};
@@ -145,7 +150,8 @@ static __always_inline __u64 nat_find_place(const int family, const struct nat_p
 
 	if (!ask)
 		return NAT_NO(REASON_DROP_FORWARD);
-	nat_ask_of(family, p, f, ask);
+	/* From here on only in the map: the chain of calls has little stack. */
+	nat_ask_of(family, p, nat_flow_of(family, p, end), ask);
 	place = family == 4 ? nat_place_of4(ask) : nat_place_of6(ask);
 	if ((__s64)place < 0)
 		return place;
@@ -153,7 +159,7 @@ static __always_inline __u64 nat_find_place(const int family, const struct nat_p
 		*ret_word = nat_pack(NAT_OPENING, 0, place, 0);
 		return place;
 	}
-	if (!nat_hold(family, place, &h) || nat_keys_differ(&h.key, &f.key, ~0ull))
+	if (!nat_hold(family, place, &h) || nat_keys_differ(&h.key, &ask->key, ~0ull))
 		return NAT_NO(REASON_DROP_NAT_BUSY);
 	*ret_word = h.word;
 	return place;
@@ -202,14 +208,14 @@ static __always_inline bool nat_is_sendable(const struct xdp_md *ctx, const stru
 	return length <= to->mtu && !(to->no_xmit && to->ifindex != ctx->ingress_ifindex);
 }
 
-static __always_inline void nat_count_sent(__u64 end, __u64 word, const struct key k)
+static __always_inline void nat_count_sent(__u64 end, __u64 word, const struct key k, bool quoted)
 {
 	const bool opens = is_syn(k);
 
 	if (is_test())
 		return;
-	count_sent(nat_use_of(end)->id, k.length, opens, false);
-	count_sent(nat_backend(word), k.length, opens, false);
+	count_sent(nat_use_of(end)->id, k.length, opens, quoted);
+	count_sent(nat_backend(word), k.length, opens, quoted);
 }
 
 /* The reason, after a drop was counted under the service. */
@@ -249,7 +255,7 @@ static __always_inline int nat_send_found(struct xdp_md *ctx, const int family,
 	nat_translate(p.at.ip, p.k, family, &names);
 	reason = nat_send_to(ctx, family, p, to, ret_verdict);
 	if (likely(reason == REASON_PASS_SERVICE))
-		nat_count_sent(end, word, p.k);
+		nat_count_sent(end, word, p.k, false);
 	return reason;
 }
 
@@ -303,7 +309,7 @@ static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
 
 	if (!end)
 		return NAT_LEAVE;
-	place = nat_find_place(family, p, nat_flow_of(family, p, end), &word);
+	place = nat_find_place(family, p, end, &word);
 	nat_test_note(end, place, word);
 	if ((__s64)place < 0)
 		return nat_dropped(end, nat_without_place_common(p.k, place & 0xff));

@@ -254,16 +254,21 @@ static void note_about(struct context *ctx, const struct pool *p,
 	ctx->about = text_take(&about);
 }
 
-// Their connections of nat and fullnat end at once; the next ones go to other backends.
+// Their connections of nat and fullnat end at once; the next ones go to other backends. If no
+// backend is left, the last ones go on to serve.
 static int end_connections(const struct pool *p, const struct pool_targets *targets,
 			   const struct setting *s, size_t *ret, struct err *err)
 {
 	CLEANUP_FREE struct lb_ids *ids = mem_new(struct lb_ids);
+	enum lb_flows flows;
 
 	if (s->weighed || s->state != BACKEND_DOWN)
 		return 0;
-	vec_each (targets, t)
-		lb_ids_add(ids, p->state->members[t->member].id);
+	vec_each (targets, t) {
+		is_kept(p, t, &flows);
+		if (flows != LB_FLOWS_LAST)
+			lb_ids_add(ids, p->state->members[t->member].id);
+	}
 	return nat_drop(p->instance, ids, ret, err);
 }
 
@@ -565,7 +570,7 @@ static int run_backend(struct context *ctx, const struct args *args, struct err 
 static const struct args_option drain_options[] = {
 	{.name = "wait",
 	 .arg = "TIME",
-	 .help = "return when the backend got no packet for TIME (10s)",
+	 .help = "return when the backend got no packet for TIME (10s); in nat and fullnat, when it has no connection",
 	 .optional = true},
 	{.name = "for",
 	 .arg = "TIME",
@@ -606,7 +611,8 @@ const struct command cmd_weight = {
 const struct command cmd_backend = {
 	.name = "backend",
 	.usage = "down|up [SERVICE|--all] BACKEND [OPTIONS]",
-	.summary = "declare a backend down (its flows move), or up again",
+	.summary =
+		"declare a backend down (its flows move; in nat and fullnat they end), or up again",
 	.options = options,
 	.changes = CHANGES_INSTANCE,
 	.run = run_backend,

@@ -134,19 +134,20 @@ static bool exists(const struct nat_tables *t, int family, uint32_t block)
 
 // Returns 1 if the place is taken. A key that is being written is of a connection that lives; the
 // next walk knows whose.
-static size_t walk_place(struct nat_walk_state *w, const struct seen *s)
+static size_t walk_place(struct nat_walk_state *w, struct seen *s)
 {
-	if (!s->word)
+	for (read_place(w->t, s); s->word; read_place(w->t, s)) {
+		if (!nat_is_taken(s->word))
+			return 1;
+		if (!nat_expired(s->word, w->time, w->t->nat->lives)) {
+			note_living(w, s);
+			return 1;
+		}
+		if (w->frees && !free_place(s))
+			continue; // a packet has renewed it
+		w->census->expired++;
 		return 0;
-	if (!nat_is_taken(s->word))
-		return 1;
-	if (!nat_expired(s->word, w->time, w->t->nat->lives)) {
-		note_living(w, s);
-		return 1;
 	}
-	if (w->frees && !free_place(s))
-		return 1;
-	w->census->expired++;
 	return 0;
 }
 
@@ -157,10 +158,8 @@ static void walk_block(struct nat_walk_state *w, int family, uint32_t block)
 	for (uint64_t group = NAT_RESERVED; group < NAT_PLACES; group += NAT_GROUP) {
 		size_t taken = 0;
 
-		for (s.place = group; s.place < group + NAT_GROUP; s.place++) {
-			read_place(w->t, &s);
+		for (s.place = group; s.place < group + NAT_GROUP; s.place++)
 			taken += walk_place(w, &s);
-		}
 		if (taken > w->census->fullest)
 			w->census->fullest = taken;
 	}
@@ -194,8 +193,11 @@ static void free_peers(struct nat_walk_state *w, struct nat_unused *unused)
 	for (uint32_t p = 1; p < NAT_PEERS; p++)
 		if (~w->peers[p / 64] & unused->peers[p / 64] & 1ull << p % 64)
 			free_peer(&w->t->nat->peer[p]);
-	for (size_t i = 0; i < NAT_PEERS / 64; i++)
-		unused->peers[i] = ~w->peers[i];
+	memset(unused, 0, sizeof(*unused));
+	// An empty one may be taken, and named for the first time, during the next walk.
+	for (uint32_t p = 0; p < NAT_PEERS; p++)
+		if (load((const uint64_t *)&w->t->nat->peer[p].word[0]))
+			unused->peers[p / 64] |= ~w->peers[p / 64] & 1ull << p % 64;
 }
 
 static void count_peers(const struct nat_walk_state *w)
@@ -239,10 +241,16 @@ static size_t free_block(const struct nat_tables *t, int family, uint32_t block,
 	size_t freed = 0;
 
 	for (s.place = NAT_RESERVED; s.place < NAT_PLACES; s.place++) {
-		read_place(t, &s);
-		if (nat_is_taken(s.word) &&
-		    goes(arg, (uint32_t)(s.key.last >> NAT_END_SHIFT), s.word))
-			freed += free_place(&s);
+		bool done = false;
+
+		while (!done) {
+			read_place(t, &s);
+			if (!nat_is_taken(s.word) ||
+			    !goes(arg, (uint32_t)(s.key.last >> NAT_END_SHIFT), s.word))
+				break;
+			done = free_place(&s);
+		}
+		freed += done;
 	}
 	return freed;
 }

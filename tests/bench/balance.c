@@ -4,6 +4,7 @@
 #include "tests/bench/balance.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
@@ -80,6 +81,26 @@ static const struct balance_case cases[] = {
 	 .grow = IP6 + UDP,
 	 .v6 = true,
 	 .traffic = ONE},
+	{{.id = "balance-nat",
+	  .what = "a service, nat, one known connection",
+	  .reach = {{1.7, {"balance-dr"}}}},
+	 .mode = "nat",
+	 .traffic = ONE},
+	{{.id = "balance-nat-flows",
+	  .what = "a service, nat, 524,288 known connections",
+	  .reach = {{1.1, {"balance-ipip-changing-flows"}}}},
+	 .mode = "nat",
+	 .traffic = MANY},
+	{{.id = "balance-fullnat",
+	  .what = "a service, fullnat, one known connection",
+	  .reach = {{1.7, {"balance-dr"}}}},
+	 .mode = "fullnat",
+	 .traffic = ONE},
+	{{.id = "balance-fullnat-flows",
+	  .what = "a service, fullnat, 524,288 known connections",
+	  .reach = {{1.1, {"balance-ipip-changing-flows"}}}},
+	 .mode = "fullnat",
+	 .traffic = MANY},
 	{{.id = "balance-rules",
 	  .what = "64 rules over eight fields before a service, ipip, stable ring, one flow",
 	  .reach = {{1.0, {"filter-64", "balance-ipip-stable"}}}},
@@ -97,10 +118,27 @@ static const struct balance_case cases[] = {
 	 .blocked = 100000},
 };
 
+static bool is_mode(const struct balance_case *c, const char *mode)
+{
+	return !strcmp(c->mode, mode);
+}
+
+static bool translates(const struct balance_case *c)
+{
+	return is_mode(c, "nat") || is_mode(c, "fullnat");
+}
+
+// 32 blocks of connections, of which all flows take a quarter.
 static void add_service(const struct balance_case *c, struct text *t)
 {
-	text_addf(t, "service www { vip %s; proto tcp; port %u; mode %s; pins %u\n", BALANCE_VIP,
-		  BALANCE_PORT, c->mode, PINS);
+	text_addf(t, "service www { vip %s; proto tcp; port %u; mode %s\n", BALANCE_VIP,
+		  BALANCE_PORT, c->mode);
+	if (is_mode(c, "nat"))
+		text_add(t, "connections 1696000\n");
+	else if (is_mode(c, "fullnat"))
+		text_add(t, "source 10.0.2.0/27\n");
+	else
+		text_addf(t, "pins %u\n", PINS);
 	for (unsigned b = 1; b <= BALANCE_BACKENDS; b++)
 		text_addf(t, c->v6 ? "backend fd00::1:%x\n" : "backend 10.0.1.%u\n", b);
 	text_add(t, "}\n");
@@ -149,6 +187,17 @@ static void warm_up(struct draw *d, const struct subject *s, enum traffic traffi
 	}
 }
 
+// A SYN of each flow; then each is a connection that the next packets do not begin.
+static void open_connections(const struct subject *s, const struct addr *flows)
+{
+	struct draw *d =
+		draw_new(&(struct draw_options){.family = 4, .sources = flows, .sent = true});
+
+	draw_target(d, subject_load(s, 0));
+	draw_run(d, BENCH_SOURCES, NULL);
+	draw_free(d);
+}
+
 static void make_weir(const struct bench *b, const struct balance_case *c, struct subject *ret)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/service.weir", b->folder);
@@ -189,7 +238,9 @@ void balance_measure(const struct bench *b, const struct balance_case *c, struct
 	});
 
 	make_weir(b, c, &weir);
-	for (size_t i = 0; i < n && (c->changing || c->traffic != ONE); i++)
+	if (translates(c) && weir.loads)
+		open_connections(&weir, flows);
+	for (size_t i = 0; i < n && (translates(c) || c->changing || c->traffic != ONE); i++)
 		warm_up(d, subjects[i], c->traffic);
 	measure(b, &c->goal, d, ANSWER_SEND, subjects, n);
 	draw_free(d);

@@ -109,6 +109,15 @@ static void change_slots(struct lb_state *b, uint64_t jiffies)
 	}
 }
 
+// Connections of nat and fullnat are in a table of the instance.
+static bool translates(const struct candidate *c)
+{
+	for (size_t s = 0; s < c->resolved->n_services; s++)
+		if (service_mode_does(c->resolved->services[s].mode) & MODE_NAT)
+			return true;
+	return false;
+}
+
 static int plan_services(const struct weir *w, const struct weir_options *o, struct candidate *c,
 			 struct err *err)
 {
@@ -118,6 +127,9 @@ static int plan_services(const struct weir *w, const struct weir_options *o, str
 	invent_nexthops(c);
 	if ((code = instance_clock(w->instance, &now, err)) ||
 	    (code = lb_apply_plan(&c->lb, c->resolved, NULL, 0, c->diag, err)))
+		return code;
+	if (translates(c) && (code = nat_apply_prepare(&c->lb.nat, c->resolved, c->lb.lb,
+						       w->instance, &c->lb.clock, err)))
 		return code;
 	if (o->changing)
 		change_slots(c->lb.lb, now.jiffies);

@@ -88,10 +88,14 @@ static enum event event_of(const struct natref_packet *p)
 
 static enum natref_state state_after(const struct natref_conn *c, enum event event, bool by_backend)
 {
-	if (event == CLOSES && c->state != NATREF_CLOSING)
+	if (event == CLOSES && c->state == NATREF_TALKS)
 		return NATREF_CLOSING;
-	if (event == CLOSES)
+	if (event == CLOSES && c->state == NATREF_CLOSING)
 		return c->backend_closed == by_backend ? NATREF_CLOSING : NATREF_CLOSED;
+	if (event == CLOSES)
+		return NATREF_CLOSED;
+	if (event == OF_UDP && c->state == NATREF_OPENING && by_backend)
+		return NATREF_CLOSING;
 	if (event == OPENS && c->state == NATREF_CLOSING && !by_backend)
 		return NATREF_OPENING;
 	if (event == GOES_ON && c->state == NATREF_OPENING && !by_backend)
@@ -104,10 +108,10 @@ static void hear(const struct natref *n, struct natref_conn *c, enum event event
 	enum natref_state state = state_after(c, event, by_backend);
 	bool due = age(n, c) >= life(n, c->state) / 8;
 
-	if (c->state == NATREF_CLOSED || (state == c->state && !due))
+	if (state == c->state && !due)
 		return;
 	if (state != c->state)
-		c->backend_closed = state == NATREF_CLOSING && by_backend;
+		c->backend_closed = state == NATREF_CLOSING && by_backend && event == CLOSES;
 	c->state = state;
 	c->time = ticks(n);
 }
@@ -221,7 +225,8 @@ static long best_of(const struct natref *n, uint8_t family, long bucket, bool ha
 
 	for (long at = bucket; at < bucket + (family == 4 ? 4 : 2); at++) {
 		const struct natref_conn *c = natref_at(n, family, at);
-		bool gives = expired(n, c) || (half_open && c->state == NATREF_OPENING);
+		bool weak = c->state == NATREF_OPENING || c->state == NATREF_CLOSED;
+		bool gives = expired(n, c) || (half_open && weak);
 
 		if (!c->taken)
 			return at;
@@ -323,7 +328,7 @@ static void begin_in(const struct natref *n, struct natref_conn *c, const struct
 {
 	memset(c, 0, sizeof(*c));
 	c->taken = true;
-	c->state = p->proto == TCP ? NATREF_OPENING : NATREF_CLOSING;
+	c->state = NATREF_OPENING;
 	c->time = ticks(n);
 	c->backend = backend;
 	c->end = end;
@@ -361,7 +366,29 @@ static bool same_hop(const struct natref_hop *a, const struct natref_hop *b)
 	       a->number == b->number;
 }
 
-/* A packet of a known connection. A SYN after its end begins another one in the same place. */
+/* Does the packet begin another connection of the same client and port? */
+static bool begins_again(const struct natref *n, const struct natref_conn *c,
+			 const struct natref_packet *p)
+{
+	enum event event = event_of(p);
+
+	return (event == OPENS && (c->state == NATREF_CLOSED || expired(n, c))) ||
+	       (event == OF_UDP && expired(n, c));
+}
+
+/* Would a new connection look for a place in the block of this place? */
+static bool is_newest(const struct natref *n, const struct natref_packet *p, uint16_t end,
+		      long place)
+{
+	uint64_t hash = connection_hash(n, p->family, p->src, p->sport, p->proto);
+	bool fullnat = n->ends[end].fullnat;
+	long block = place / NATREF_PLACES + 1;
+
+	return cell_of(n, p->family, fullnat, (uint32_t)hash)[0] == block ||
+	       cell_of(n, p->family, fullnat, (uint32_t)(hash >> 32))[0] == block;
+}
+
+/* A packet of a known connection. After its end another one may begin in the same place. */
 static enum natref_fate follow(const struct natref *n, struct natref_conn *c,
 			       const struct natref_packet *p)
 {
@@ -369,14 +396,16 @@ static enum natref_fate follow(const struct natref *n, struct natref_conn *c,
 	enum natref_fate fate;
 	uint16_t backend;
 
-	if (event == OPENS && (c->state == NATREF_CLOSED || expired(n, c))) {
+	bool opening = c->state == NATREF_OPENING;
+
+	if (begins_again(n, c, p)) {
 		backend = backend_for(n, p, c->end, &fate);
 		if (backend)
 			begin_in(n, c, p, c->end, backend);
 		return fate;
 	}
 	hear(n, c, event, false);
-	if (event != OPENS && (!c->has_peer || !same_hop(&c->peer, &p->from))) {
+	if ((event != OPENS || opening) && (!c->has_peer || !same_hop(&c->peer, &p->from))) {
 		c->peer = p->from;
 		c->has_peer = true;
 	}
@@ -419,6 +448,11 @@ static struct natref_answer forward(struct natref *n, const struct natref_packet
 	a.place = search(n, &w, fullnat);
 	if (a.place < 0)
 		a.place = search(n, &w, !fullnat);
+	if (a.place >= 0 && begins_again(n, natref_at(n, p->family, a.place), p) &&
+	    !is_newest(n, p, end, a.place)) {
+		memset(natref_at(n, p->family, a.place), 0, sizeof(struct natref_conn));
+		a.place = -1;
+	}
 	if (a.place >= 0)
 		a.fate = follow(n, natref_at(n, p->family, a.place), p);
 	else
