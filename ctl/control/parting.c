@@ -8,6 +8,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/control/lb_running.h"
+#include "ctl/control/nat_reading.h"
 #include "ctl/control/overrides.h"
 #include "ctl/datapath/commit.h"
 
@@ -99,6 +100,27 @@ static int open_tidy(const struct instance *i, struct lb_maps **ret, struct cloc
 	return state.deadline ? 0 : lb_running_tidy(*ret, now, NULL, NULL, err);
 }
 
+// Connections of nat and fullnat exist only in the table of the instance.
+static int check_nat(const struct instance *i, struct err *err)
+{
+	CLEANUP_NAT_READING struct nat_reading r = {0};
+	size_t talking = 0;
+	num_text number;
+	int code = nat_read(i, &r, err);
+
+	if (code)
+		return code;
+	for (size_t b = 0; b < SERVICE_BACKENDS; b++)
+		talking += r.census.of_backend[b].living - r.census.of_backend[b].closed;
+	if (!talking)
+		return 0;
+	err_refused(err, "%s %s of nat and fullnat would end with the instance",
+		    num_format_grouped(talking, number),
+		    num_plural(talking, "connection", "connections"));
+	err_hint(err, "detach again when 'weir status' shows none, or use detach --force");
+	return -EBUSY;
+}
+
 int parting_check(const struct instance *i, struct err *err)
 {
 	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
@@ -107,7 +129,7 @@ int parting_check(const struct instance *i, struct err *err)
 
 	if (code && !err->hint[0])
 		err_hint(err, "weir detach --force does not check connections");
-	if (code || !l)
+	if (code || !l || (code = check_nat(i, err)))
 		return code;
 	return check(l, i, &now, err);
 }

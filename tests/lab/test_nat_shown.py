@@ -244,3 +244,12 @@ def test_the_connections_of_a_backend_that_checks_call_down_end(balancer, nat, p
             until(lambda: shown(backend)["connections"] == 0, seconds=5)
         finally:
             run([*device, "up"])
+
+
+def test_detach_is_refused_while_there_are_connections(balancer, nat):
+    with connection(balancer) as (sock, _):
+        done = nat("detach", check=False)
+        assert done.returncode == 3 and "1 connection of nat and fullnat would end" in done.stderr
+        assert "detach --force" in done.stderr
+        assert ask(sock)
+    until(lambda: not nat("detach", check=False).returncode, 30)
