@@ -217,9 +217,12 @@ int nat_settle(const struct instance *i, size_t *ret_freed, struct err *err)
 {
 	CLEANUP_NAT_SERVED struct nat_served served = {0};
 	CLEANUP_NAT_MAPS struct nat_maps *m = NULL;
-	int code = nat_served_read(i, &served, err);
+	bool used;
+	int code = nat_maps_used(i, &used, err);
 
-	if (code || (code = nat_maps_open(i, &m, err)))
+	if (code || !used)
+		return code;
+	if ((code = nat_served_read(i, &served, err)) || (code = nat_maps_open(i, &m, err)))
 		return code;
 	return settle(m, &served, ret_freed, err);
 }

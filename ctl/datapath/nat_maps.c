@@ -157,11 +157,26 @@ int nat_maps_remove(struct nat_maps *m, int family, uint32_t block, struct err *
 	return 0;
 }
 
+int nat_maps_used(const struct instance *i, bool *ret, struct err *err)
+{
+	CLEANUP_MAPPING struct mapping m = {0};
+	int code = mapping_open(&m, i->nat, offsetof(struct nat_table, device), err);
+
+	if (code)
+		return code;
+	*ret = ((const struct nat_table *)m.at)->shift;
+	return 0;
+}
+
 int nat_maps_any(const struct instance *i, bool *ret, struct err *err)
 {
 	uint32_t id;
+	bool used;
+	int code = nat_maps_used(i, &used, err);
 
 	*ret = false;
+	if (code || !used)
+		return code;
 	for (uint32_t n = 0; n < 2 * NAT_BLOCKS && !*ret; n++) {
 		uint32_t block = n / 2;
 

@@ -34,5 +34,7 @@ int nat_maps_create(struct nat_maps *m, int family, uint32_t block, struct err *
 // does not exist. 0 or -errno with err set.
 int nat_maps_remove(struct nat_maps *m, int family, uint32_t block, struct err *err);
 
+// Has a policy ever used the table? 0 or -errno with err set.
+int nat_maps_used(const struct instance *i, bool *ret, struct err *err);
 // Does the instance have a block? 0 or -errno with err set.
 int nat_maps_any(const struct instance *i, bool *ret, struct err *err);
