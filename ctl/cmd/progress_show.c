@@ -2,6 +2,7 @@
 // The thread that draws, and the terminal.
 #include "ctl/cmd/progress_show.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -31,10 +32,18 @@ static size_t columns(void)
 	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_col ? COLUMNS : size.ws_col;
 }
 
-// A terminal that was closed takes no bytes, and needs no line.
+// A terminal that is stopped (^S) takes no bytes: the command does not wait for it.
+static bool takes_bytes(void)
+{
+	struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	return poll(&out, 1, 0) == 1 && out.revents & POLLOUT;
+}
+
+// A terminal that was closed takes none either, and needs no line.
 static void write_all(const char *bytes, size_t n)
 {
-	while (n) {
+	while (n && takes_bytes()) {
 		ssize_t written = write(STDERR_FILENO, bytes, n);
 
 		if (written <= 0)

@@ -100,3 +100,24 @@ def test_a_sync_that_waits_for_another_command(on, tmp_path):
     path.write_text("192.0.2.3\n")
     said = on_stderr([*SLOW_KERNEL[:-1], "inject=mmap,bpf:delay_enter=25000", *on.argv("block", "-f", path, "--sync", "list", "--force")])
     assert "changing entries" in [what for what, _ in lines(said)], said
+
+
+def test_a_stopped_terminal(pair, on, tmp_path):
+    """^S stops the line, not the work."""
+    feed = Feed(pair, tmp_path)
+    ours, theirs = pty.openpty()
+    try:
+        feed.lines(120)
+        feed.mode = "slow"
+        argv = on.argv("block", "--url", feed.url, "--ca", feed.ca, "--sync", "feed")
+        with subprocess.Popen([str(word) for word in argv], stdout=subprocess.DEVNULL, stderr=theirs) as running:
+            try:
+                assert b"fetching" in os.read(ours, 65536)
+                os.write(ours, b"\x13")
+                assert running.wait(timeout=30) == 0
+            finally:
+                running.kill()
+    finally:
+        os.close(theirs)
+        os.close(ours)
+        feed.stop()
