@@ -15,6 +15,7 @@ import time
 
 import pytest
 from balancerlab import FULL, Flood, crowd_of, failed, running_balancer, running_node, transfers
+from labnet import run
 
 MODES = [os.environ["MODE"]] if os.environ.get("MODE") else ["nat", "fullnat"]
 COUNT, SECONDS, RATE = (500, 50, 6000) if FULL else (60, 6, 6000)
@@ -22,29 +23,44 @@ NEWCOMERS_S = 450 if FULL else 20
 CHANGES, APPLIES, KILLS = (50, 10, 10) if FULL else (10, 3, 4)
 LIVE, SPARE = [1, 2, 3, 4], 5
 PREFIXES = {"web": "10.78.2.", "web6": "fd78:2::"}
-SOURCES = {"web": "10.78.3.201", "web6": "fd78:3::201"}
+SOURCES = {"web": "10.78.3.", "web6": "fd78:3::"}
+FIRST, LAST = 201, 206  # numbers of sources
 dice = random.Random(int(os.environ.get("SEED", "23")))
 
 
-def service(lab, name, backends, *lines):
-    mode = lab.mode
+def service(lab, name, backends, blocks=(FIRST,)):
+    """blocks: numbers of sources; in nat, as many blocks of connections."""
     body = [f"vip {lab.vip6 if name == 'web6' else lab.vip4}", "proto tcp, udp", "port 7, 80, 443",
-            f"mode {mode}", "idle 20s", *lines]
-    body += [f"source {SOURCES[name]}"] if mode == "fullnat" else ["connections 50000"]
+            f"mode {lab.mode}", "idle 20s"]
+    if lab.mode == "fullnat":
+        body += [f"source {', '.join(f'{SOURCES[name]}{n}' for n in blocks)}"]
+    else:
+        body += [f"connections {25_000 * len(blocks)}"]
     body += [f"backend {PREFIXES[name]}{n}" for n in backends]
     return f"service {name} {{\n" + "\n".join(f"\t{line}" for line in body) + "\n}\n"
 
 
-def policy(lab, backends, order=("web", "web6"), extra=""):
-    services = "".join(service(lab, name, backends) for name in order)
-    return f'interface net0\nseed "lab"\n{services}{extra}'
+def policy(lab, backends, order=("web", "web6"), **options):
+    services = "".join(service(lab, name, backends, **options) for name in order)
+    return f'interface net0\nseed "lab"\n{services}'
 
 
 @pytest.fixture(name="lab", scope="module", params=MODES)
 def labs(request):
     with running_balancer(backends=5, mode=request.param) as lab:
         lab.mode = request.param
+        if lab.mode == "fullnat":
+            add_sources(lab)
         yield lab
+
+
+def add_sources(lab):
+    for number in range(FIRST + 1, LAST + 1):
+        for prefix, length, via in (("10.78.3.", 32, "10.78.1.201"), ("fd78:3::", 128, "fd78:1::201")):
+            source = f"{prefix}{number}/{length}"
+            nodad = ["nodad"] * (length == 128)
+            run(["ip", "-n", lab.netns("balancer1"), "address", "add", source, "dev", "lo", *nodad])
+            run(["ip", "-n", lab.netns("router"), "route", "add", source, "via", via])
 
 
 @pytest.fixture(name="node", params=["native", "generic"])
@@ -143,6 +159,16 @@ def test_the_pool_changes(lab, node, write):
             node("apply", write([*LIVE, SPARE][number % 2:], order=("web6", "web")[::1 - number % 2 * 2]))
         assert kill_commands(node, write, KILLS) == KILLS
         node("apply", write(LIVE))
+
+
+def test_blocks_change(lab, native, write):
+    """Sources, or the number of connections, while connections are in the former blocks."""
+    native("apply", write(LIVE))
+    with downloads(lab, 200 if FULL else 8, newcomers=5):
+        for _ in range(200 if FULL else 6):
+            blocks = dice.sample(range(FIRST, LAST + 1), dice.randrange(1, 4))
+            native("apply", write(LIVE, blocks=blocks))
+            native("service", "--tidy")
 
 
 def test_a_trial_that_removes_a_vip(lab, native, write, tmp_path):
