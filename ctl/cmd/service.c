@@ -515,7 +515,7 @@ static const struct args_option options[] = {
 const struct command cmd_service = {
 	.name = "service",
 	.usage = "[NAME] | --refresh | --tidy",
-	.summary = "show services: backends, shares of the ring, pins, counters",
+	.summary = "show services: backends, shares of the ring, pins, connections, counters",
 	.options = options,
 	.run = run,
 };

@@ -137,20 +137,20 @@ static void warn_of(const struct sources_work *w, const struct addr *a)
 	if (!is_own(w, a))
 		sentences_add(w->ret,
 			      mem_printf("source %s is not an address of this host: answers of "
-					 "backends do not arrive without a route to it",
-					 source));
+					 "backends do not arrive (ip address add %s/%d dev IFACE)",
+					 source, source, a->family == 4 ? 32 : 128));
 	if (socket)
-		sentences_add(w->ret,
-			      mem_printf("source %s: a socket of this host is connected from its "
-					 "port %u to %s: another source avoids that they meet",
-					 source, socket->local_port,
-					 addr_format(&socket->remote, to)));
+		sentences_add(
+			w->ret,
+			mem_printf("source %s: a socket of this host is connected from its "
+				   "port %u to %s, which a client may get too: use another source",
+				   source, socket->local_port, addr_format(&socket->remote, to)));
 	else if (backend)
 		sentences_add(w->ret,
 			      mem_printf("source %s: this host sends from it to %s too, and can "
-					 "draw the same port as a client: another source, or "
-					 "sysctl -w net.ipv4.ip_local_reserved_ports=%d-65535",
-					 source, addr_format(backend, to), NAT_RESERVED));
+					 "draw the same port as a client: use an address as source "
+					 "that this host does not send from",
+					 source, addr_format(backend, to)));
 }
 
 void nat_sources_warn(const struct nat_wish *w, const struct addr *backends, size_t n,

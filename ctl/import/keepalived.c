@@ -415,7 +415,7 @@ static void put_options(struct server *s)
 		    !strcasecmp(protocol->words[1], protocols[i].word))
 			proto = protocols[i].weir;
 	if (!mode)
-		fail(s, "Weir has only direct return (DR) and tunnels (TUN)");
+		fail(s, "lb_kind NAT is not translated: write a service in mode nat");
 	if (!proto)
 		fail(s, "the protocol is unknown");
 	text_addf(&s->out, "\tproto %s\n\tmode %s\n", proto ? proto : "", mode ? mode : "");

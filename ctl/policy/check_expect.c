@@ -50,7 +50,7 @@ static void check_answer(struct expect_check *k)
 	const struct ast_service *s = number == INDEX_NONE ? NULL : &k->c->ast->services.at[number];
 
 	if (a->via != VIA_ANY)
-		fail(k, a->via_at, NULL, "answers come before the rules");
+		fail(k, a->via_at, "leave out 'via'", "answers are sent before the rules");
 	if (p->ethertype || p->type.given || p->fragment)
 		fail(k, p->at, NULL, "an answer of a backend is tcp, udp or sctp");
 	if (s && !s->broken && !(service_mode_does((enum service_mode)s->mode) & MODE_NAT))

@@ -65,7 +65,7 @@ static void check_options(struct service_check *k)
 	choice_text modes;
 
 	if (a->idle_ms > SERVICE_IDLE_MAX_MS)
-		fail_service(k, a->option_at[AST_IDLE], NULL, "'idle' must be at most 8h");
+		fail_service(k, a->option_at[AST_IDLE], "idle 8h", "'idle' must be at most 8h");
 	if (a->vip.given && !check_addresses(k->c, &a->vip, SIDE_VIP))
 		k->ok = false;
 	if (a->source.given && !check_addresses(k->c, &a->source, SIDE_SOURCE))
@@ -102,9 +102,12 @@ static void check_nat(struct service_check *k)
 		fail_service(k, a->option_at[AST_PINS],
 			     source ? in_fullnat : "connections COUNT sets the size of its table",
 			     "'pins' is for modes without a table of connections");
+	if (has_option(k, AST_UDP))
+		fail_service(k, a->option_at[AST_UDP], "each connection keeps its backend",
+			     "'udp' is for modes without a table of connections");
 	if (a->any_port)
 		fail_service(k, a->option_at[AST_SERVICE_PORT], "port 80, port 1000-1099",
-			     "in this mode it needs ports");
+			     "this mode does not have 'port any'");
 	if (a->check.via_path)
 		fail_service(k, a->check.at, "without 'via path': its backends do not have the VIP",
 			     "in this mode a check goes to the backend's own address");

@@ -106,5 +106,6 @@ void resolve_answer(struct resolver *r, const struct ast_expect *ast, uint32_t s
 	wrong = wrong_with(s, b, p);
 	if (wrong)
 		diag_error(r->diag, ast->packet.at, NULL,
-			   "expect: this is no answer of service '%s': %s", s->name, wrong);
+			   "expect: the packet is not an answer of service '%s': %s", s->name,
+			   wrong);
 }

@@ -61,7 +61,7 @@ static void check_vips(struct nat_check *k)
 		fail(k, k->ast->vip.at, "a service for each family",
 		     "in this mode its VIPs must be of one family");
 	else if (n4 + n6 > POLICY_NAT_VIPS)
-		fail(k, k->ast->vip.at, NULL, "it has more than 256 VIPs");
+		fail(k, k->ast->vip.at, "divide it into two services", "it has more than 256 VIPs");
 }
 
 static void check_backends(const struct nat_check *k)
@@ -184,18 +184,22 @@ static void check_sources(const struct nat_check *k)
 
 	for (size_t i = 0; i < k->s->n_source; i++) {
 		const struct prefix *p = &k->s->source[i];
-		const char *problem = NULL;
+		const char *problem = NULL, *hint = "source ADDRESS, of the family of the vip";
 
-		if (p->addr.family != k->family)
+		if (p->addr.family != k->family) {
 			problem = "a source must be of the family of its backends";
-		else if (is_wide(p))
+		} else if (is_wide(p)) {
 			problem = "a prefix of sources has at most 64 addresses";
-		else if (is_earlier(k->s, i))
+			hint = "a /26 (IPv6: /122) or longer, or several";
+		} else if (is_earlier(k->s, i)) {
 			problem = "duplicate source";
-		else
+			hint = "write each address once";
+		} else {
 			problem = problem_of(k, p);
+			hint = "an address of this host for this purpose only";
+		}
 		if (problem)
-			fail(k, k->s->source_at[i], NULL, problem);
+			fail(k, k->s->source_at[i], hint, problem);
 		good = good && !problem;
 	}
 	if (good)

@@ -18,6 +18,19 @@ bool lb_plan_moves_all(const struct lb_service *planned, const struct lb_service
 
 #define FORCE "--force moves all of its connections"
 
+static bool translates(const struct lb_service *s)
+{
+	return service_mode_does(s->mode) & MODE_NAT;
+}
+
+// Connections in a table are served as they began; pins are not read for one.
+static const char *force_mode(const struct lb_service *planned, const struct lb_service *running)
+{
+	if (translates(running))
+		return "--force: its connections continue, new ones begin in the new mode";
+	return translates(planned) ? "--force ends all of its connections" : FORCE;
+}
+
 void lb_plan_refuse(struct diag *d, const struct resolved_service *from,
 		    const struct lb_service *planned, const struct lb_service *running)
 {
@@ -31,8 +44,9 @@ void lb_plan_refuse(struct diag *d, const struct resolved_service *from,
 		diag_error(d, from->at, FORCE, "service '%s' runs with a different ring size: %u",
 			   from->name, running->size);
 	if (planned->mode != running->mode)
-		diag_error(d, from->at, FORCE, "service '%s' runs in a different mode: %s",
-			   from->name, choice_word(&choice_modes, running->mode));
+		diag_error(d, from->at, force_mode(planned, running),
+			   "service '%s' runs in a different mode: %s", from->name,
+			   choice_word(&choice_modes, running->mode));
 }
 
 void lb_plan_warn_share(struct diag *d, const struct resolved_service *from,

@@ -14,7 +14,7 @@ BLOCKS = re.findall(r"^```\n(.*?)^```$", PAGE, re.M | re.S)
 GRAMMAR = next(block for block in BLOCKS if block.startswith("STRING ="))
 UNITS = "[Service]", "[Unit]", "[Timer]"  # of systemd
 EXAMPLES = [block for block in BLOCKS if block != GRAMMAR and "error:" not in block and not any(one in block for one in UNITS)]
-NO_KEYWORDS = {"and", "connection", "connections", "ports"}  # words of the grammar that names may have
+NO_KEYWORDS = {"and", "answer", "connection", "connections", "ports"}  # words of the grammar that names may have
 NAMES = {
     "x.com": ["203.0.113.200", "2001:db8:200::1"],
     "twitter.com": ["203.0.113.201", "203.0.113.202"],

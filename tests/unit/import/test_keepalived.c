@@ -38,7 +38,7 @@ static const struct {
 	{"virtual_server 192.0.2.10 80 {\nlb_kind DR\nreal_server 10.0.0.11 80 {\nMISC_CHECK {\n}\n}\n}\n",
 	 "\t# line 4: a check that Weir lacks\n", 1, 0, 1},
 	{"\nvirtual_server 192.0.2.10 80 {\nlb_kind NAT\n" REAL "}\n",
-	 "# line 2, left to keepalived: Weir has only direct return", 0, 1, 0},
+	 "# line 2, left to keepalived: lb_kind NAT is not translated", 0, 1, 0},
 	{"virtual_server fwmark 7 {\nlb_kind DR\n" REAL "}\n", "firewall marks", 0, 1, 0},
 	{"virtual_server 192.0.2.10 81 {\nlb_kind DR\n" REAL "}\n", "has another port", 0, 1, 0},
 	{"virtual_server 192.0.2.10 80 {\nlb_kind DR\n}\n", "it has no real server", 0, 1, 0},
@@ -48,7 +48,7 @@ static const struct {
 	// methods
 	{VS(REAL "lvs_method TUN type gue port 4\n"), "Weir's tunnels are IP in IP", 0, 1, 0},
 	{VS(REAL "lvs_method TUN type ipip\n"), "\tmode ipip\n", 1, 0, 0},
-	{VS(REAL "lvs_method TUN\nlb_kind NAT\n"), "only direct return", 0, 1, 0},
+	{VS(REAL "lvs_method TUN\nlb_kind NAT\n"), "lb_kind NAT is not translated", 0, 1, 0},
 	{VS(REAL "lvs_method NAT\nlb_kind TUN\n"), "\tmode ipip\n", 1, 0, 0},
 	{VS(REAL "sorry_server_lvs_method NAT\n"), "the sorry server has its own method", 0, 1, 0},
 	{VS(RS("lvs_method NAT\n")), "a real server has its own method", 0, 1, 0},
