@@ -570,7 +570,7 @@ static int run_backend(struct context *ctx, const struct args *args, struct err 
 static const struct args_option drain_options[] = {
 	{.name = "wait",
 	 .arg = "TIME",
-	 .help = "return when the backend got no packet for TIME (10s); in nat and fullnat, when it has no connection",
+	 .help = "return when it got no packet for TIME (10s), or has no connection of nat",
 	 .optional = true},
 	{.name = "for",
 	 .arg = "TIME",
