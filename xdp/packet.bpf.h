@@ -56,7 +56,7 @@ struct packet {
 	__u8 only_service;  /* dropped by default unless it goes to a backend */
 	/* an ICMP error: addresses and ports of the flow it quotes, the client as source */
 	__u8 quoted;
-	__u8 returned; /* weir_nat knows no connection of it */
+	__u8 returned; /* weir_nat has found no connection */
 	__u8 verdict;  /* XDP_TX or XDP_REDIRECT, once it is on its way to a backend */
 	__s32 service; /* that it belongs to; NO_SERVICE */
 	__s32 passed;  /* the reason that let it pass before */

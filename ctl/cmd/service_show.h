@@ -83,7 +83,7 @@ void service_show_counters(struct out *o, const struct service_counter *c, bool 
 // Do the connections of a service have places (nat and fullnat)? Then it has no pins, and its slots
 // have no phases.
 bool service_has_places(const struct lb_service *s);
-// The same, or connections of it live that began in another mode.
+// The same, or it has living connections that began in another mode.
 bool service_shows_connections(const struct nat_reading *nat, const struct lb_state *b,
 			       const struct lb_service *s);
 // Cells of a backend in these modes, or with connections that began in one.

@@ -70,19 +70,19 @@ static const struct nat_list *list_of(const struct nat_kept *k, int fullnat, int
 	return k ? &k->wish.list[fullnat][v6] : &none;
 }
 
+// The places last: a block that exists is complete. A killed command may have left the source of one
+// that does not exist.
 static int make_block(struct nat_maps *m, const struct nat_wish *w, int fullnat, int family,
 		      uint32_t block, struct err *err)
 {
 	struct nat_table *t = nat_maps_tables(m)->nat;
-	int code = nat_maps_create(m, family, block, err);
 
-	if (code)
-		return code;
+	nat_source_take(t, family, block);
 	t->block[family == 6][block] = w->block[family == 6][block];
-	return fullnat && nat_source_put(t, family, block)
-		       ? err_stated(err, ENOSPC,
-				    "the table of connections has no room for another source")
-		       : 0;
+	if (fullnat && nat_source_put(t, family, block))
+		return err_stated(err, ENOSPC,
+				  "the table of connections has no room for another source");
+	return nat_maps_create(m, family, block, err);
 }
 
 int nat_make_blocks(struct nat_maps *m, const struct nat_wish *w, struct err *err)

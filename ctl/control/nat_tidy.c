@@ -24,15 +24,15 @@ static bool is_named(const struct nat_table *nat, int family, uint32_t block)
 	       nat_cells_named((const uint64_t *)nat->cell[1][v6], (uint8_t)block);
 }
 
-// Answers no longer find the block, then it goes, then its number is free.
+// The block goes, then answers no longer find it, then its number is free.
 static int remove_block(struct nat_maps *m, int family, uint32_t block, struct err *err)
 {
 	struct nat_table *nat = nat_maps_tables(m)->nat;
-	int code;
+	int code = nat_maps_remove(m, family, block, err);
 
-	nat_source_take(nat, family, block);
-	if ((code = nat_maps_remove(m, family, block, err)))
+	if (code)
 		return code;
+	nat_source_take(nat, family, block);
 	memset(&nat->block[family == 6][block], 0, sizeof(struct nat_block));
 	return 0;
 }
