@@ -70,8 +70,8 @@ static const struct nat_list *list_of(const struct nat_kept *k, int fullnat, int
 	return k ? &k->wish.list[fullnat][v6] : &none;
 }
 
-// The places last: a block that exists is complete. A killed command may have left the source of one
-// that does not exist.
+// The places last: a block that exists is complete. A killed command may have left the source of
+// one that does not exist.
 static int make_block(struct nat_maps *m, const struct nat_wish *w, int fullnat, int family,
 		      uint32_t block, struct err *err)
 {
