@@ -191,17 +191,24 @@ static void test_half_open(struct natref *n)
 
 static void test_udp(struct natref *n)
 {
-	struct natref_packet p = packet(7, 5000, 1, 0);
+	struct natref_packet p = packet(7, 5000, 1, 0), back;
 	struct natref_answer a;
 
 	p.proto = UDP;
 	p.dport = 53;
 	a = from_client(n, p);
-	expect(a.fate == NATREF_SENT && state(n, &a) == NATREF_CLOSING, "any packet of UDP opens");
+	expect(a.fate == NATREF_SENT && state(n, &a) == NATREF_OPENING, "any packet of UDP opens");
+	back = answer(&a, 0);
+	back.proto = UDP;
+	natref_packet(n, &back, true);
+	expect(state(n, &a) == NATREF_CLOSING, "an answer makes it known");
 	later(n, 30);
 	from_client(n, p);
-	later(n, 60);
-	expect(from_client(n, p).place == a.place, "and keeps it open");
+	later(n, 45);
+	expect(natref_packet(n, &back, true).fate == NATREF_ANSWERED, "a packet keeps it open");
+	later(n, 80);
+	from_client(n, p);
+	expect(state(n, &a) == NATREF_OPENING, "one that has ended begins again");
 }
 
 static void test_peer(struct natref *n)
@@ -209,9 +216,16 @@ static void test_peer(struct natref *n)
 	struct natref_answer a = from_client(n, packet(8, 5000, 1, SYN));
 	struct natref_packet p = packet(8, 5000, 1, SYN), back = answer(&a, ACK);
 
+	p.from.mac[0] = 3;
+	from_client(n, p);
+	expect(natref_packet(n, &back, true).to.mac[0] == 3,
+	       "a SYN that is repeated names the way back");
+	p.flags = ACK;
+	from_client(n, p);
+	p.flags = SYN;
 	p.from.mac[0] = 4;
 	from_client(n, p);
-	expect(natref_packet(n, &back, true).to.mac[0] == 2, "a SYN does not move the way back");
+	expect(natref_packet(n, &back, true).to.mac[0] == 3, "a later SYN does not move it");
 	p.flags = ACK;
 	from_client(n, p);
 	expect(natref_packet(n, &back, true).to.mac[0] == 4, "a packet of the connection does");
