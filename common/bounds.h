@@ -134,6 +134,14 @@ BOUNDS_INLINE __u64 is_zero64(__u64 difference)
 	return difference;
 }
 
+/* 1 if the difference is not 0, else 0. */
+BOUNDS_INLINE __u64 not_zero64(__u64 difference)
+{
+	difference |= -difference;
+	asm("%0 >>= 63" : "+r"(difference));
+	return difference;
+}
+
 /* 1 if a is less than b, both below 2^63; without a branch, of which the verifier would follow both
  * sides: the compiler is not to know what the bit means. To be multiplied, as is_zero64(). */
 BOUNDS_INLINE __u64 is_less(__u64 a, __u64 b)

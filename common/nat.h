@@ -317,38 +317,38 @@ NAT_INLINE __u32 nat_port_proto(__u16 port, __u8 proto)
 	return port | (__u32)proto << 16;
 }
 
-/* 32 bits for tables that user space fills: who chooses what is in them is no attacker. */
-NAT_INLINE __u32 nat_mix(int family, const __u32 *addr, __u32 more)
+/* 64 bits for tables that user space fills, the upper ones mixed best. Who chooses what is in them
+ * is no attacker. */
+NAT_INLINE __u64 nat_mix(int family, const __u32 *addr, __u32 more)
 {
-	__u64 h = (__u64)addr[0] << 32 | more;
+	__u64 h = ((__u64)more << 32 | addr[0]) * 0x9e3779b97f4a7c15ull;
 
-	h *= 0x9e3779b97f4a7c15ull;
-	h ^= h >> 32;
-	if (family == 6)
-		h += ((__u64)addr[1] << 32 | addr[2]) * 0xc2b2ae3d27d4eb4full +
-		     (__u64)addr[3] * 0x165667b19e3779f9ull;
-	h *= 0xd6e8feb86659fd93ull;
-	return (__u32)(h >> 32);
+	if (family == 4)
+		return h;
+	h += ((__u64)addr[1] << 32 | addr[2]) * 0xc2b2ae3d27d4eb4full +
+	     (__u64)addr[3] * 0x165667b19e3779f9ull;
+	return (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
 }
 
-NAT_INLINE __u32 nat_end_cell(__u32 mix, int which)
+NAT_INLINE __u64 nat_end_cell(__u64 mix, int which)
 {
-	return (which ? mix >> 13 : mix) & (NAT_END_CELLS - 1);
+	return (which ? mix >> 38 : mix >> 51) & (NAT_END_CELLS - 1);
 }
 
-NAT_INLINE __u32 nat_source_cell(__u32 mix, int which)
+NAT_INLINE __u64 nat_source_cell(__u64 mix, int which)
 {
-	return (which ? mix >> 10 : mix) & (NAT_SOURCE_CELLS - 1);
+	return (which ? mix >> 44 : mix >> 54) & (NAT_SOURCE_CELLS - 1);
 }
 
-NAT_INLINE __u32 nat_near_word(__u32 mix)
+NAT_INLINE __u64 nat_near_word(__u64 mix)
 {
-	return mix >> 6 & (NAT_NEAR_WORDS - 1);
+	return mix >> 54 & (NAT_NEAR_WORDS - 1);
 }
 
-NAT_INLINE __u64 nat_near_bit(__u32 mix)
+/* The number of the bit in its word. */
+NAT_INLINE __u32 nat_near_bit(__u64 mix)
 {
-	return 1ull << (mix & 63);
+	return mix >> 48 & 63;
 }
 
 /* ---- outcomes -------------------------------------------------------------------------------- */

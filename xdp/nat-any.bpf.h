@@ -434,7 +434,7 @@ static __always_inline void nat_hear_back(struct xdp_md *ctx, const struct packe
 {
 	__u32 event = nat_event_of_any(ctx, pkt);
 
-	if (!pkt->quoted && pkt->has_l4 && !nat_is_steady(event, c->held.word))
+	if (!pkt->quoted && pkt->has_l4)
 		nat_answered(c->place, pkt->family, c->held.word, event);
 }
 

@@ -113,6 +113,8 @@ static __always_inline int nat_error_back(struct xdp_md *ctx, const int family,
 	struct nat_held h = {};
 	const __u16 *l4;
 	__u16 ports[2];
+	const struct nat_peer *peer;
+	__u32 ifindex;
 	int reason;
 
 	if (!quote)
@@ -126,12 +128,13 @@ static __always_inline int nat_error_back(struct xdp_md *ctx, const int family,
 		return NAT_LEAVE;
 	nat_names_back(family, h.key, nat_end_at(h.key.last >> NAT_END_SHIFT), &outer);
 	nat_turn(family, &outer, &quoted);
-	if (!nat_has_way(nat_peer(h.word)))
+	peer = nat_peer_at(nat_peer(h.word));
+	if (!(ifindex = nat_device_of(peer)))
 		return NAT_LEAVE;
 	if (nat_is_blocked(family, outer.dst, p.k.length))
 		return REASON_DROP_BLOCK_TO;
 	nat_translate_error(ctx, p, quote, family, &quoted, &outer);
-	reason = nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
+	reason = nat_send_back(ctx, family, p, peer, ifindex, ret_verdict);
 	if (reason == REASON_PASS_ANSWER_NAT)
 		nat_count_answer(h.key.last >> NAT_END_SHIFT, h.word, p.k.length);
 	return nat_dropped(h.key.last >> NAT_END_SHIFT, reason);

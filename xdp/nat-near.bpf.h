@@ -29,9 +29,12 @@ static __always_inline struct nat_table *nat(void)
 	return (struct nat_table *)MARKER_PTR(MARK_NAT);
 }
 
-static __always_inline bool nat_is_near(__u32 mix)
+/* In the lowest bit; 0: it is in no table. */
+static __always_inline __u64 nat_near(__u64 mix)
 {
-	return nat()->near[BOUND(nat_near_word(mix), NAT_NEAR_WORDS - 1)] & nat_near_bit(mix);
+	__u64 word = nat()->near[BOUND(nat_near_word(mix), NAT_NEAR_WORDS - 1)];
+
+	return SHIFT_RIGHT(word, nat_near_bit(mix));
 }
 
 /* Destination unreachable, time exceeded, parameter problem; "too big" of IPv6. */
@@ -40,17 +43,21 @@ static __always_inline bool nat_is_error(const int family, __u8 type)
 	return family == 4 ? type == 3 || type == 11 || type == 12 : type >= 1 && type <= 4;
 }
 
-/* A common packet, from a backend's address and port, or to a source; an ICMP error may quote
- * one. */
-static __always_inline bool nat_may_answer(const __u8 *ip, const int family, __u32 base)
+/* Bits: the kinds of answer that a common packet may be, by the filter. */
+#define NAT_TO_SOURCE 1 /* an answer of fullnat */
+#define NAT_OF_NAT    2 /* from a backend's address and port, or an ICMP error, which may quote */
+
+static __always_inline __u64 nat_may_answer(const __u8 *ip, const int family, __u32 base)
 {
 	const __u32 *src = addresses_of(ip, family), *dst = src + (family == 4 ? 1 : 4);
 	const __u16 *l4 = l4_of(ip, family);
+	__u64 to, of;
 
 	if (base >= BASE_ICMP)
-		return nat_is_error(family, *(const volatile __u8 *)l4);
-	return nat_is_near(nat_mix(family, dst, 0)) ||
-	       nat_is_near(nat_mix(family, src, nat_port_proto(*l4, proto_of(ip, family))));
+		return nat_is_error(family, *(const volatile __u8 *)l4) ? NAT_OF_NAT : 0;
+	to = nat_near(nat_mix(family, dst, 0));
+	of = nat_near(nat_mix(family, src, nat_port_proto(*l4, proto_of(ip, family))));
+	return (to & NAT_TO_SOURCE) | (of << 1 & NAT_OF_NAT);
 }
 
 static __always_inline const struct nat_end *nat_end_at(__u64 number)
@@ -65,11 +72,17 @@ static __always_inline const struct nat_use *nat_use_of(__u64 end)
 	return &uses[BOUND(end, NAT_ENDS - 1)];
 }
 
-static __always_inline bool same_address(const int family, const __u32 *a, const __u32 *b)
+/* 0: they are the same. */
+static __always_inline __u32 address_differs(const int family, const __u32 *a, const __u32 *b)
 {
 	if (family == 4)
-		return a[0] == b[0];
-	return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]));
+		return a[0] ^ b[0];
+	return (a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]);
+}
+
+static __always_inline bool same_address(const int family, const __u32 *a, const __u32 *b)
+{
+	return !address_differs(family, a, b);
 }
 
 static __always_inline const __u32 *nat_dst_of(const __u8 *ip, const int family)
@@ -80,25 +93,26 @@ static __always_inline const __u32 *nat_dst_of(const __u8 *ip, const int family)
 /* The number of the end that the packet is for, or 0. */
 static __always_inline __u64 nat_end_of(const int family, const __u32 *vip, __u32 port_proto)
 {
-	__u32 mix = nat_mix(family, vip, port_proto);
+	__u64 mix = nat_mix(family, vip, port_proto);
 
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
-		__u32 cell = nat_end_cell(mix, i);
+		__u64 cell = nat_end_cell(mix, i);
 		__u64 number = nat()->end_at[i][BOUND(cell, NAT_END_CELLS - 1)];
 		const struct nat_end *end = nat_end_at(number);
 
-		if (number && end->port_proto == port_proto && end->family == (__u32)family &&
-		    same_address(family, end->vip, vip))
+		if (!((end->port_proto ^ port_proto) | (end->family ^ family) |
+		      address_differs(family, end->vip, vip)))
 			return number;
 	}
 	return 0;
 }
 
-/* Does a service whose mode is another one now have connections of nat or fullnat? */
-static __always_inline bool nat_is_former(const __u8 *ip, const int family)
+/* The same for a common packet, if the policy has a service for the end, or had one. */
+static __always_inline __u64 nat_end_for(const __u8 *ip, const int family)
 {
 	const __u32 key = nat_port_proto(l4_of(ip, family)[1], proto_of(ip, family));
+	__u64 end = nat_end_of(family, nat_dst_of(ip, family), key);
 
-	return nat_use_of(nat_end_of(family, nat_dst_of(ip, family), key))->mode == NAT_USE_FORMER;
+	return nat_use_of(end)->mode == NAT_USE_NONE ? 0 : end;
 }

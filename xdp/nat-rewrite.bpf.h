@@ -17,11 +17,18 @@ struct nat_names {
 	__u32 ports;          /* both, the source first in memory */
 };
 
-/* A checksum after the sum of what it covers has grown by `delta`, in 32-bit words (RFC 1624,
+/* A growth of sums: 0 modulo 65535, and so large that no difference makes it negative. */
+#define NO_GROWTH (0xffffull << 24)
+
+/* A checksum after the sum of what it covers has grown by `growth`, below 2^47 (RFC 1624,
  * equation 3). */
-static __always_inline __u16 sum_moved(__u16 check, __u64 delta)
+static __always_inline __u16 sum_moved(__u16 check, __u64 growth)
 {
-	return csum_fold((__u64)(__u16)~check + delta);
+	__u64 sum = (__u16)~check + growth;
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~(sum + (sum >> 16));
 }
 
 static __always_inline __u64 word_moved(__u32 old, __u32 new)
@@ -33,25 +40,28 @@ static __always_inline __u64 word_moved(__u32 old, __u32 new)
 static __always_inline __u64 put_addresses(__u32 *at, const int family, const struct nat_names *n)
 {
 	const int words = family == 4 ? 1 : 4;
-	__u64 delta = 0;
+	__u64 growth = NO_GROWTH;
 
 #pragma unroll
 	for (int i = 0; i < words; i++) {
-		delta += word_moved(at[i], n->src[i]) + word_moved(at[words + i], n->dst[i]);
+		growth += n->src[i];
+		growth -= at[i];
+		growth += n->dst[i];
+		growth -= at[words + i];
 		at[i] = n->src[i];
 		at[words + i] = n->dst[i];
 	}
-	return delta;
+	return growth;
 }
 
 /* UDP without a checksum remains without. */
-static __always_inline void move_udp(__u16 *check, __u64 delta)
+static __always_inline void move_udp(__u16 *check, __u64 growth)
 {
 	__u16 new;
 
 	if (!*check)
 		return;
-	new = sum_moved(*check, delta);
+	new = sum_moved(*check, growth);
 	*check = new ? new : 0xffff;
 }
 
@@ -59,16 +69,16 @@ static __always_inline void move_udp(__u16 *check, __u64 delta)
 static __always_inline __u64 nat_put_header(const __u8 *ip, const int family,
 					    const struct nat_names *n)
 {
-	__u64 delta = put_addresses((__u32 *)addresses_of(ip, family), family, n);
+	__u64 growth = put_addresses((__u32 *)addresses_of(ip, family), family, n);
 	struct iphdr *ip4 = (void *)ip;
 
 	if (family == 4) {
-		hop_less4(ip4);
-		ip4->check = sum_moved(ip4->check, delta);
+		ip4->check = sum_moved(ip4->check, growth + (__u16)~bpf_htons(0x0100));
+		ip4->ttl--;
 	} else {
 		hop_less6((void *)ip);
 	}
-	return delta;
+	return growth;
 }
 
 /* Both headers, and one hop less. The packet is common and ready (is_ready()). */
@@ -76,14 +86,14 @@ static __always_inline void nat_translate(const __u8 *ip, const struct key k, co
 					  const struct nat_names *n)
 {
 	__u16 *l4 = (__u16 *)l4_of(ip, family);
-	__u64 delta = nat_put_header(ip, family, n);
+	__u64 growth = nat_put_header(ip, family, n);
 
-	delta += word_moved(*(__u32 *)l4, n->ports);
+	growth += word_moved(*(__u32 *)l4, n->ports);
 	*(__u32 *)l4 = n->ports;
 	if (k.base < BASE_UDP)
-		l4[8] = sum_moved(l4[8], delta);
+		l4[8] = sum_moved(l4[8], growth);
 	else
-		move_udp(&l4[3], delta);
+		move_udp(&l4[3], growth);
 }
 
 /* The link header, before an IP header at `ip`; macs: as of write_macs(), in a map. */
@@ -91,13 +101,15 @@ static __always_inline bool nat_put_link(struct xdp_md *ctx, const struct vip_pl
 					 const int family, const void *macs, __u32 vlan)
 {
 	int move = (int)(at.ip - at.frame) - (int)link_bytes(vlan);
-	void *frame;
+	void *frame = (void *)at.frame;
 
-	if (unlikely(move) && bpf_xdp_adjust_head(ctx, move))
-		return false;
-	frame = (void *)(long)ctx->data;
-	if (frame + LINK_BYTES > (void *)(long)ctx->data_end)
-		return false;
+	if (unlikely(move)) {
+		if (bpf_xdp_adjust_head(ctx, move))
+			return false;
+		frame = (void *)(long)ctx->data;
+		if (frame + LINK_BYTES > (void *)(long)ctx->data_end)
+			return false;
+	}
 	write_macs(frame, macs, vlan, family == 4 ? ETH_P_IP : ETH_P_IPV6);
 	return true;
 }

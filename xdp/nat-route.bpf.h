@@ -53,14 +53,13 @@ __noinline int nat_route_back(struct xdp_md *ctx, struct packet *pkt)
 static __always_inline bool nat_way_back(struct xdp_md *ctx, struct packet *pkt,
 					 struct nat_course *c)
 {
-	__u64 number = nat_peer(c->held.word);
-	const struct nat_peer *peer = nat_peer_at(number);
+	const struct nat_peer *peer = nat_peer_at(nat_peer(c->held.word));
 
 	c->room = pkt->length;
-	if (unlikely(!nat_has_way(number)))
+	c->ifindex = nat_device_of(peer);
+	if (unlikely(!c->ifindex))
 		return nat_route_back(ctx, pkt);
 	__builtin_memcpy(c->macs, peer, 2 * ETH_ALEN);
 	c->vlan = peer->vlan;
-	c->ifindex = nat_device_of(peer);
 	return true;
 }

@@ -52,6 +52,11 @@ struct {
 
 #define NAT_NOWHERE (~0ull)
 
+static __always_inline __u64 read_word(const __u64 *word)
+{
+	return *(const volatile __u64 *)word;
+}
+
 static __always_inline void *nat_places_of(const int family, __u32 block)
 {
 	void *places = family == 4 ? bpf_map_lookup_elem(&nat4, &block)
@@ -86,20 +91,23 @@ static __always_inline __u64 nat_now(void)
 	return SHIFT_RIGHT(now_jiffies(), nat()->shift) & NAT_TIME;
 }
 
+/* The cells of nat in a family; those of fullnat follow both. */
+static __always_inline const __u64 *nat_cells_of(const int family)
+{
+	return nat()->cell[0][family == 6];
+}
+
+static __always_inline __u64 nat_cell_in(const __u64 *cells, __u32 half)
+{
+	return read_word(&cells[BOUND(nat_cell(half), NAT_CELLS - 1)]);
+}
+
 static __always_inline __u64 nat_cell_of(const int family, bool fullnat, __u32 half)
 {
-	const __u64 *cells = nat()->cell[0][family == 6];
-
-	cells += BOUND(fullnat, 1) * 2 * NAT_CELLS;
-	return *(const volatile __u64 *)&cells[BOUND(nat_cell(half), NAT_CELLS - 1)];
+	return nat_cell_in(nat_cells_of(family) + BOUND(fullnat, 1) * 2 * NAT_CELLS, half);
 }
 
 /* ---- one bucket ------------------------------------------------------------------------------ */
-
-static __always_inline __u64 read_word(const __u64 *word)
-{
-	return *(const volatile __u64 *)word;
-}
 
 /* 0 if the entry of a bucket has this key where `mask` has bits. */
 static __always_inline __u64 nat_differs(const int family, const void *bucket, int i,

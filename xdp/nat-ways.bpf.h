@@ -111,35 +111,6 @@ static __always_inline void nat_ask_of(const int family, const struct nat_packet
 	ret->length = p.k.length;
 }
 
-/* The state does not change, and the time is young. */
-static __always_inline bool nat_is_steady(__u32 event, __u64 word)
-{
-	const __u64 lives = nat()->lives;
-
-	if (event == NAT_OF_UDP)
-		return nat_state(word) == NAT_CLOSING &&
-		       nat_age(word, nat_now()) < (lives >> 32 & 0xffff) >> 3;
-	return event == NAT_GOES_ON && nat_state(word) == NAT_TALKS &&
-	       nat_age(word, nat_now()) < (lives >> 16 & 0xffff) >> 3;
-}
-
-/* The place and, in *ret_word, the word of a connection that is in its own bucket and that the
- * packet does not change; or NAT_NOWHERE. */
-static __always_inline __u64 nat_find_steady(const int family, const struct nat_packet p,
-					     const struct nat_flow f, __u64 *ret_word)
-{
-	bool fullnat = nat_use_of(f.end)->mode == NAT_USE_FULLNAT;
-	struct nat_held h = {};
-	__u64 place = nat_in_own(family, f.hash, fullnat, &f.key, ~0ull, &h);
-	struct nat_peer peer = nat_peer_of(p.from);
-
-	*ret_word = h.word;
-	if (likely(place != NAT_NOWHERE) && likely(nat_is_steady(f.event, h.word)) &&
-	    likely(nat_is_peer(nat_peer(h.word), &peer)))
-		return place;
-	return NAT_NOWHERE;
-}
-
 /* The place of the connection and, in *ret_word, its word after the packet; or NAT_NO. */
 static __always_inline __u64 nat_find_place(const int family, const struct nat_packet p, __u64 end,
 					    __u64 *ret_word)
@@ -274,40 +245,12 @@ static __always_inline int nat_without_place_common(const struct key k, int reas
 	return unknown && nat_may_reset() ? NAT_LEAVE : reason;
 }
 
-/* The number of the end that a packet is for if it can be sent; 0: NAT_LEAVE. */
-static __always_inline __u64 nat_end_for(struct xdp_md *ctx, const int family,
-					 const struct nat_packet p)
-{
-	const __u16 *ports = l4_of(p.at.ip, family);
-	__u32 key = nat_port_proto(ports[1], proto_of(p.at.ip, family));
-	__u64 end = nat_end_of(family, nat_dst_of(p.at.ip, family), key);
-
-	return end && nat_use_of(end)->mode != NAT_USE_NONE && is_ready(ctx, p.k, family, p.at)
-		       ? end
-		       : 0;
-}
-
-/* Sends a packet of a connection that it does not change, without what is rare; else NAT_LEAVE. */
-static __always_inline int nat_forward_steady(struct xdp_md *ctx, const int family,
-					      const struct nat_packet p, int *ret_verdict)
-{
-	__u64 end = nat_end_for(ctx, family, p), place, word = 0;
-
-	if (!end)
-		return NAT_LEAVE;
-	place = nat_find_steady(family, p, nat_flow_of(family, p, end), &word);
-	if (place == NAT_NOWHERE)
-		return NAT_LEAVE;
-	nat_test_note(end, place, word);
-	return nat_dropped(end, nat_send_found(ctx, family, p, place, end, word, ret_verdict));
-}
-
 static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
 				       const struct nat_packet p, int *ret_verdict)
 {
-	__u64 end = nat_end_for(ctx, family, p), place, word = 0;
+	__u64 end = nat_end_for(p.at.ip, family), place, word = 0;
 
-	if (!end)
+	if (!end || !is_ready(ctx, p.k, family, p.at))
 		return NAT_LEAVE;
 	place = nat_find_place(family, p, end, &word);
 	nat_test_note(end, place, word);
@@ -319,7 +262,7 @@ static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
 /* ---- to the client --------------------------------------------------------------------------- */
 
 /* The block that has this source, and 1; or 0. */
-static __always_inline __u64 nat_block_at(const int family, const __u32 *source, __u32 mix)
+static __always_inline __u64 nat_block_at(const int family, const __u32 *source, __u64 mix)
 {
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
@@ -339,8 +282,8 @@ static __always_inline __u64 nat_block_at(const int family, const __u32 *source,
 static __always_inline __u64 nat_answered_place(const int family, const __u32 *dst, __u16 port,
 						const struct nat_side *from, struct nat_held *ret)
 {
-	__u32 mix = nat_mix(family, dst, 0);
-	__u64 block = nat_is_near(mix) ? nat_block_at(family, dst, mix) : 0, place;
+	__u64 mix = nat_mix(family, dst, 0);
+	__u64 block = nat_near(mix) & 1 ? nat_block_at(family, dst, mix) : 0, place;
 
 	if (!block)
 		return NAT_NOWHERE;
@@ -363,7 +306,7 @@ static __always_inline __u64 nat_place_back(const int family, const __u32 *dst, 
 	struct nat_key k = nat_key_of(family, dst, port, 0);
 	__u64 hash, place;
 
-	if (!nat_is_near(nat_mix(family, from->addr, from->port_proto)))
+	if (!(nat_near(nat_mix(family, from->addr, from->port_proto)) & 1))
 		return NAT_NOWHERE;
 	hash = nat_hash(family, dst, port, from->port_proto >> 16);
 	place = nat_in_own(family, hash, false, &k, NAT_WITHOUT_END, ret);
@@ -411,26 +354,21 @@ static __always_inline bool nat_is_ours(const struct arrival from)
 	return is_test() || !own || likely(is_own_station(own, mac)) || is_above(from.number, mac);
 }
 
+/* The index of its interface; 0: it has none, as peer 0. */
 static __always_inline __u32 nat_device_of(const struct nat_peer *peer)
 {
 	return nat()->device[BOUND(peer->number, WEIR_IFACES - 1)];
 }
 
-static __always_inline bool nat_has_way(__u64 number)
-{
-	return number && nat_device_of(nat_peer_at(number));
-}
-
-/* After the translation. */
+/* After the translation; ifindex: of the peer. */
 static __always_inline int nat_send_back(struct xdp_md *ctx, const int family,
-					 const struct nat_packet p, __u64 number, int *ret_verdict)
+					 const struct nat_packet p, const struct nat_peer *peer,
+					 __u32 ifindex, int *ret_verdict)
 {
-	const struct nat_peer *peer = nat_peer_at(number);
-
 	if (!nat_put_link(ctx, p.at, family, peer->mac, peer->vlan))
 		return REASON_DROP_FORWARD;
-	return nat_leaves(ctx, nat_device_of(peer), ret_verdict) ? REASON_PASS_ANSWER_NAT
-								 : REASON_DROP_NAT_NO_PEER;
+	return nat_leaves(ctx, ifindex, ret_verdict) ? REASON_PASS_ANSWER_NAT
+						     : REASON_DROP_NAT_NO_PEER;
 }
 
 static __always_inline void nat_count_back(__u32 id, __u32 bytes)
@@ -445,10 +383,12 @@ static __always_inline void nat_count_back(__u32 id, __u32 bytes)
 
 static __always_inline void nat_count_answer(__u64 end, __u64 word, __u32 bytes)
 {
+	const struct nat_use *use = nat_use_of(end);
+
 	if (is_test())
 		return;
-	if (nat_use_of(end)->mode != NAT_USE_NONE)
-		nat_count_back(nat_use_of(end)->id, bytes);
+	if (use->mode != NAT_USE_NONE)
+		nat_count_back(use->id, bytes);
 	nat_count_back(nat_backend(word), bytes);
 }
 
@@ -469,17 +409,19 @@ static __always_inline int nat_send_answer(struct xdp_md *ctx, const int family,
 					   const struct nat_packet p, const struct nat_held h,
 					   int *ret_verdict)
 {
+	const struct nat_peer *peer = nat_peer_at(nat_peer(h.word));
 	__u64 end = h.key.last >> NAT_END_SHIFT;
+	__u32 ifindex = nat_device_of(peer);
 	struct nat_names names;
 	int reason;
 
-	if (unlikely(!nat_has_way(nat_peer(h.word))))
+	if (unlikely(!ifindex))
 		return NAT_LEAVE; /* the routing table may know it */
 	nat_names_back(family, h.key, nat_end_at(end), &names);
 	if (nat_is_blocked(family, names.dst, p.k.length))
 		return REASON_DROP_BLOCK_TO;
 	nat_translate(p.at.ip, p.k, family, &names);
-	reason = nat_send_back(ctx, family, p, nat_peer(h.word), ret_verdict);
+	reason = nat_send_back(ctx, family, p, peer, ifindex, ret_verdict);
 	if (likely(reason == REASON_PASS_ANSWER_NAT))
 		nat_count_answer(end, h.word, p.k.length);
 	return reason;
@@ -501,7 +443,6 @@ static __always_inline int nat_answer(struct xdp_md *ctx, const int family,
 	    !nat_is_ours(p.from))
 		return NAT_LEAVE;
 	nat_test_note(end, place, h.word);
-	if (!nat_is_steady(nat_event_of(p.k), h.word))
-		nat_answered(place, family, h.word, nat_event_of(p.k));
+	nat_answered(place, family, h.word, nat_event_of(p.k));
 	return nat_dropped(end, nat_send_answer(ctx, family, p, h, ret_verdict));
 }

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "xdp/balance.bpf.h"
-#include "xdp/nat-ways.bpf.h"
+#include "xdp/nat-steady.bpf.h"
 #include "xdp/short-frame.bpf.h"
 #include "xdp/short-read.bpf.h"
 
@@ -278,22 +278,12 @@ static __always_inline struct fate send_common(struct xdp_md *ctx, const struct 
 	return f;
 }
 
-/* Sends a packet of nat or fullnat. Whatever is rare has weir_nat, which counts the packet and the
- * rule that passed it. */
-static __always_inline struct fate translate_common(struct xdp_md *ctx, const struct key k,
-						    const int family, const struct vip_place at,
-						    const struct arrival p, struct fate f)
+/* Leaves a packet of nat or fullnat to weir_nat, which counts it and the rule that passed it. */
+static __always_inline struct fate hand_to_nat(struct xdp_md *ctx, struct fate f)
 {
-	const struct nat_packet packet = {.at = at, .k = k, .from = p};
-	struct packet *pkt;
-	int verdict = XDP_DROP, reason = nat_forward_steady(ctx, family, packet, &verdict);
+	struct packet *pkt = packet_kept();
 
-	f.verdict = verdict;
-	if (likely(reason != NAT_LEAVE)) {
-		f.reason = reason;
-		return f;
-	}
-	if (!(pkt = packet_kept()))
+	if (!pkt)
 		return ASK;
 	pkt->family = 0;
 	pkt->decided_by = f.counter + 1;
@@ -302,12 +292,23 @@ static __always_inline struct fate translate_common(struct xdp_md *ctx, const st
 	return (struct fate){.reason = REASON_DROP_PROGRAM, .counter = EVENT_NO_RULE};
 }
 
-/* May a connection of nat or fullnat have the packet? */
-static __always_inline bool is_for_nat_common(const struct service *s, const int family,
-					      const struct vip_place at)
+/* A packet for an end of nat or fullnat. */
+static __always_inline struct fate translate_common(struct xdp_md *ctx, const struct view v,
+						    const int family, const struct vip_place at,
+						    const struct arrival p, __u64 end,
+						    struct fate f)
 {
-	return service_mode_does(s->mode) & MODE_NAT ||
-	       (marker_is(MARK_NATS, 2) && nat_is_former(at.ip, family));
+	const struct nat_packet packet = {
+		.at = at, .k = {.base = v.base, .length = f.length}, .from = p};
+	int reason = nat_forward_steady(ctx, family, packet, end, &f.verdict);
+
+	if (likely(reason != NAT_LEAVE)) {
+		f.reason = reason;
+		return f;
+	}
+	if (!is_ours(at.frame, p.number) || is_martian_common(key_of(v, family), family))
+		return ASK;
+	return hand_to_nat(ctx, f);
 }
 
 /* Decides a packet that passed for f.reason. */
@@ -326,8 +327,6 @@ static __always_inline struct fate balance_common(struct xdp_md *ctx, const stru
 	if (!(t.s = service_at(t.service)) || !is_ours(at.frame, p.number) ||
 	    is_martian_common(k, family))
 		return ASK;
-	if (p.nats && is_for_nat_common(t.s, family, at))
-		return translate_common(ctx, k, family, at, p, f);
 	if (!is_ready(ctx, k, family, at) || !choose_common(k, family, at.ip, &t) ||
 	    !find_backend(ctx, &t))
 		return ASK;

@@ -18,7 +18,7 @@
  *   (MATRIX_ASK), unless its only condition is a limit (matrix_limit);
  * - that may be essential, under `default drop`;
  * - for services, if they need more than their slot and pin (short-service.bpf.h);
- * - that may be answers to connections of nat or fullnat. */
+ * - that may be answers to connections of nat or fullnat, and change these (nat-steady.bpf.h). */
 #pragma once
 
 #include "xdp/answer.bpf.h"
@@ -174,6 +174,7 @@ static __always_inline struct fate continue_common(struct xdp_md *ctx, const str
 {
 	const struct vip_place at = {.frame = p.frame, .ip = v.ip};
 	__u32 zero;
+	__u64 end;
 
 	if (!p.balances || !for_services(f.reason))
 		return f;
@@ -187,6 +188,8 @@ static __always_inline struct fate continue_common(struct xdp_md *ctx, const str
 			   : (__u32)(*(const volatile __u8 *)v.ip >> 4) - 6;
 	f.reason += zero;
 	f.counter += zero;
+	if (p.nats && (end = nat_end_for(v.ip, family)))
+		return translate_common(ctx, v, family, at, p, end, f);
 	return balance_common(ctx, key_of(v, family), family, at, p, f);
 }
 
@@ -202,33 +205,52 @@ static __always_inline struct fate way_of(struct xdp_md *ctx, const __u8 *ip, co
 	return continue_common(ctx, v, family, p, f);
 }
 
-/* May be an answer to a check via path, or of a backend to its client. */
-static __always_inline bool is_expected(const __u8 *ip, const int family, int base,
-					const struct arrival p)
+/* May it be an answer to a check via path? */
+static __always_inline bool is_expected(const __u8 *ip, const int family, const struct arrival p)
 {
-	if (!p.balances)
-		return false;
-	if (p.nats && nat_may_answer(ip, family, base))
-		return true;
-	return may_be_answer(*(const volatile __be16 *)(ip + header_of(family) + 2));
+	return p.balances && may_be_answer(*(const volatile __be16 *)(ip + header_of(family) + 2));
+}
+
+/* A packet that may be of a backend to its client; may: of nat_may_answer(). */
+static __always_inline struct fate answer_common(struct xdp_md *ctx, const __u8 *ip,
+						 const int family, int base, __u64 may,
+						 const struct arrival p)
+{
+	struct fate f = {.counter = EVENT_NO_RULE, .length = read_length(ip, family)};
+	const struct nat_packet packet = {
+		.at = {.frame = p.frame, .ip = ip},
+		.k = {.base = base, .length = f.length},
+		.from = p,
+	};
+
+	f.reason = nat_answer_steady(ctx, family, packet, may, &f.verdict);
+	return f.reason == NAT_LEAVE ? ASK : f;
 }
 
 static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
 					const struct arrival p)
 {
 	int base = read_ip4(ip, end, p.balances);
+	__u64 may;
 
-	return base == NOT_COMMON || is_expected(ip, 4, base, p) ? ASK
-								 : way_of(ctx, ip, 4, base, p);
+	if (base == NOT_COMMON || is_expected(ip, 4, p))
+		return ASK;
+	if (p.nats && (may = nat_may_answer(ip, 4, base)))
+		return answer_common(ctx, ip, 4, base, may, p);
+	return way_of(ctx, ip, 4, base, p);
 }
 
 static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
 					const struct arrival p)
 {
 	int base = read_ip6(ip, end, p.balances);
+	__u64 may;
 
-	return base == NOT_COMMON || is_expected(ip, 6, base, p) ? ASK
-								 : way_of(ctx, ip, 6, base, p);
+	if (base == NOT_COMMON || is_expected(ip, 6, p))
+		return ASK;
+	if (p.nats && (may = nat_may_answer(ip, 6, base)))
+		return answer_common(ctx, ip, 6, base, may, p);
+	return way_of(ctx, ip, 6, base, p);
 }
 
 #define LEAST (sizeof(struct iphdr) + sizeof(struct udphdr))

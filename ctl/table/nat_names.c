@@ -20,7 +20,7 @@ static uint32_t end_cell(const struct nat_table *t, uint32_t number, int side)
 {
 	const struct nat_end *e = &t->end[number];
 
-	return nat_end_cell(nat_mix((int)e->family, e->vip, e->port_proto), side);
+	return (uint32_t)nat_end_cell(nat_mix((int)e->family, e->vip, e->port_proto), side);
 }
 
 static uint32_t end_get(const struct nat_table *t, int side, uint32_t cell)
@@ -35,7 +35,8 @@ static void end_set(struct nat_table *t, int side, uint32_t cell, uint32_t numbe
 
 static uint32_t source_cell(const struct nat_table *t, int family, uint32_t number, int side)
 {
-	return nat_source_cell(nat_mix(family, t->block[family == 6][number - 1].source, 0), side);
+	return (uint32_t)nat_source_cell(
+		nat_mix(family, t->block[family == 6][number - 1].source, 0), side);
 }
 
 static uint32_t source_cell4(const struct nat_table *t, uint32_t number, int side)
@@ -138,9 +139,10 @@ static struct cuckoo sources_of(struct nat_table *t, int family)
 			   : (struct cuckoo){t, source_cell6, source_get6, source_set6};
 }
 
-static void set_near(struct nat_table *t, uint32_t mix)
+static void set_near(struct nat_table *t, uint64_t mix)
 {
-	__atomic_fetch_or(&t->near[nat_near_word(mix)], nat_near_bit(mix), __ATOMIC_RELEASE);
+	__atomic_fetch_or(&t->near[nat_near_word(mix)], 1ull << nat_near_bit(mix),
+			  __ATOMIC_RELEASE);
 }
 
 int nat_end_put(struct nat_table *t, uint32_t number)

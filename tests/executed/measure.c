@@ -19,7 +19,7 @@
 #define LOOPBACK 1
 
 // The most that samples cost a packet that is not chosen.
-#define SAMPLED_MOST  18u
+#define SAMPLED_MOST  20u
 #define SAMPLED_LINES 1u
 
 struct answered {

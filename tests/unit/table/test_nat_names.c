@@ -30,7 +30,7 @@ static int empty(void **state)
 static bool finds_end(uint32_t number)
 {
 	const struct nat_end *e = &table.end[number];
-	uint32_t mix = nat_mix((int)e->family, e->vip, e->port_proto);
+	uint64_t mix = nat_mix((int)e->family, e->vip, e->port_proto);
 
 	return table.end_at[0][nat_end_cell(mix, 0)] == number ||
 	       table.end_at[1][nat_end_cell(mix, 1)] == number;
@@ -38,9 +38,9 @@ static bool finds_end(uint32_t number)
 
 static bool finds_source(int family, uint32_t block)
 {
-	uint32_t mix = nat_mix((int)family, table.block[family == 6][block].source, 0);
+	uint64_t mix = nat_mix((int)family, table.block[family == 6][block].source, 0);
 
-	if (!(table.near[nat_near_word(mix)] & nat_near_bit(mix)))
+	if (!(table.near[nat_near_word(mix)] >> nat_near_bit(mix) & 1))
 		return false;
 	return table.source_at[family == 6][0][nat_source_cell(mix, 0)] == block + 1 ||
 	       table.source_at[family == 6][1][nat_source_cell(mix, 1)] == block + 1;

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Packets of nat and fullnat that change nothing, in the short program.
+ *
+ * Most packets are of a connection that talks, is in its first place, has the same peer as before,
+ * and was written a short time ago. They are sent here, in both directions, with few instructions.
+ * All others are left, before anything is written: NAT_LEAVE. */
+#pragma once
+
+#include "xdp/nat-ways.bpf.h"
+
+/* ---- the connection -------------------------------------------------------------------------- */
+
+/* TCP with ACK, without SYN, FIN and RST; UDP. */
+static __always_inline bool nat_may_be_steady(const struct key k)
+{
+	return (k.base & 0x17) == 0x10 || k.base == BASE_UDP;
+}
+
+/* Does the word remain as it is? TCP that talks, and UDP that was answered, for an eighth of its
+ * life. */
+static __always_inline bool nat_stays(const struct key k, __u64 word)
+{
+	const __u64 mask = NAT_CLAIMED | 3 << NAT_TIME_BITS;
+	const __u64 state = NAT_TALKS + (k.base >> 8);
+
+	_Static_assert(BASE_UDP == 1 << 8 && NAT_CLOSING == NAT_TALKS + 1, "of UDP: closing");
+	return (word & mask) == state << NAT_TIME_BITS &&
+	       ((nat_now() - word) & NAT_TIME) < nat_life(nat()->lives, word) >> 3;
+}
+
+/* An entry in the memory of its block; family says which one. */
+union nat_entry {
+	const struct nat_entry4 *e4;
+	const struct nat_entry6 *e6;
+};
+
+/* false: it is changing. */
+static __always_inline bool nat_hold_entry(const int family, const union nat_entry e,
+					   struct nat_held *ret)
+{
+	const __u64 *word = family == 4 ? &e.e4->word : &e.e6->word;
+
+	ret->word = read_word(word);
+	read_barrier();
+	ret->key.last = read_word(family == 4 ? &e.e4->last : &e.e6->last);
+	if (family == 6) {
+		ret->key.client[0] = read_word(&e.e6->client[0]);
+		ret->key.client[1] = read_word(&e.e6->client[1]);
+	}
+	read_barrier();
+	return read_word(word) == ret->word;
+}
+
+/* The position of the key, if the bucket has it. Without branches: the verifier would follow
+ * each. without_end: the end does not count. */
+static __always_inline __u64 nat_position(const int family, const union nat_entry bucket,
+					  const struct nat_key *k, const bool without_end)
+{
+	const int shift = without_end ? 64 - NAT_END_SHIFT : 0;
+	__u64 position = 6;
+
+	if (family == 6)
+		return not_zero64((read_word(&bucket.e6->client[0]) ^ k->client[0]) |
+				  (read_word(&bucket.e6->client[1]) ^ k->client[1]) |
+				  (read_word(&bucket.e6->last) ^ k->last) << shift);
+#pragma unroll
+	for (int i = 1; i < NAT_BUCKET4; i++)
+		position -= i * not_zero64((read_word(&bucket.e4[i].last) ^ k->last) << shift);
+	return position;
+}
+
+/* The first bucket of a connection, in the newest block; NULL: there is no block. */
+static __always_inline const void *nat_first_bucket(const int family, __u64 block, __u32 half)
+{
+	const __u32 size = nat_bucket_size(family);
+	__u64 number = nat_group(family, 0, half) + nat_own_bucket(family, half);
+	const __u8 *places = nat_places_of(family, block);
+
+	return places ? places + BOUND(number, NAT_PLACES / size - 1) * sizeof(struct nat_bucket4)
+		      : NULL;
+}
+
+/* The connection with this key, if it is in its first bucket. *ret_position: in the bucket. */
+static __always_inline bool nat_find_first(const int family, __u64 block, __u32 half,
+					   const struct nat_key *k, const bool without_end,
+					   struct nat_held *ret, __u64 *ret_position)
+{
+	const __u32 size = nat_bucket_size(family);
+	union nat_entry e = {nat_first_bucket(family, block, half)};
+	__u64 position;
+
+	if (unlikely(!e.e4))
+		return false;
+	position = BOUND(nat_position(family, e, k, without_end), size - 1);
+	*ret_position = position;
+	if (family == 4)
+		e.e4 += position;
+	else
+		e.e6 += position;
+	return likely(nat_hold_entry(family, e, ret)) &&
+	       likely(!nat_keys_differ(&ret->key, k, without_end ? NAT_WITHOUT_END : ~0ull));
+}
+
+static __always_inline __u64 nat_newest(__u64 cell)
+{
+	return (cell & 0xff) - 1;
+}
+
+/* The port of a source: the number of the place in its block. */
+static __always_inline __u16 nat_port_of(const int family, __u32 half, __u64 position)
+{
+	return (nat_group(family, 0, half) + nat_own_bucket(family, half)) *
+		       nat_bucket_size(family) +
+	       position;
+}
+
+struct nat_found {
+	struct nat_held held;
+	__u64 block, position;
+	__u32 half;
+};
+
+/* ---- to the backend -------------------------------------------------------------------------- */
+
+/* The names that the packet has on its way to the backend. */
+static __always_inline void nat_steady_names(const int family, const struct nat_packet p,
+					     const __u32 *source, __u16 sport,
+					     const struct backend *to, struct nat_names *ret)
+{
+	const __u16 *ports = l4_of(p.at.ip, family);
+	__u16 dport = to->port ? bpf_htons(to->port) : ports[1];
+
+	nat_copy_address(family, ret->dst, to->addr);
+	nat_copy_address(family, ret->src, source ?: addresses_of(p.at.ip, family));
+	ret->ports = (source ? bpf_htons(sport) : ports[0]) | (__u32)dport << 16;
+}
+
+/* The connection, if the packet leaves it as it is. A client whose packets came from this peer
+ * before has been tested: its address, and that its frames are for this host. */
+static __always_inline bool nat_find_steady(const int family, const struct nat_packet p, __u64 end,
+					    __u64 fullnat, struct nat_found *ret)
+{
+	const __u32 *src = addresses_of(p.at.ip, family);
+	__u16 port = *l4_of(p.at.ip, family);
+	struct nat_key k = nat_key_of(family, src, port, end);
+	struct nat_peer peer;
+
+	ret->half = nat_hash(family, src, port, proto_of(p.at.ip, family));
+	ret->block = nat_newest(nat_cell_of(family, fullnat, ret->half));
+	if (unlikely(!nat_find_first(family, ret->block, ret->half, &k, false, &ret->held,
+				     &ret->position)) ||
+	    unlikely(!nat_stays(p.k, ret->held.word)))
+		return false;
+	peer = nat_peer_of(p.from);
+	return likely(nat_is_peer(nat_peer(ret->held.word), &peer));
+}
+
+static __always_inline int nat_forward_steady(struct xdp_md *ctx, const int family,
+					      const struct nat_packet p, __u64 end,
+					      int *ret_verdict)
+{
+	const struct nat_use *use = nat_use_of(end);
+	/* NAT_USE_FORMER too: what the block says. */
+	__u64 fullnat = use->mode >> 1;
+	const __u32 *source = NULL;
+	__u16 sport = 0;
+	struct nat_found f = {};
+	const struct backend *to;
+	struct nat_names names;
+
+	if (unlikely(!nat_may_be_steady(p.k)) ||
+	    unlikely(!nat_find_steady(family, p, end, fullnat, &f)) ||
+	    unlikely(!is_ready(ctx, p.k, family, p.at)) ||
+	    unlikely(!(to = backend_at(nat_backend(f.held.word)))) ||
+	    unlikely(!nat_is_sendable(ctx, to, p.k.length)))
+		return NAT_LEAVE;
+	nat_test_note(end, 0, f.held.word);
+	if (fullnat) {
+		source = nat_block_of(family, f.block << NAT_PLACES_LOG2)->source;
+		sport = nat_port_of(family, f.half, f.position);
+	}
+	nat_steady_names(family, p, source, sport, to, &names);
+	nat_translate(p.at.ip, p.k, family, &names);
+	if (unlikely(!nat_put_link(ctx, p.at, family, to, *(const volatile __u16 *)&to->vlan)))
+		return nat_dropped(end, REASON_DROP_FORWARD);
+	if (unlikely(!nat_leaves(ctx, to->ifindex, ret_verdict)))
+		return nat_dropped(end, REASON_DROP_NO_NEXT_HOP);
+	if (!is_test()) {
+		count_sent(use->id, p.k.length, false, false);
+		count_sent(nat_backend(f.held.word), p.k.length, false, false);
+	}
+	return REASON_PASS_SERVICE;
+}
+
+/* ---- to the client --------------------------------------------------------------------------- */
+
+/* The connection whose place is the port of a source. false: there is no block. */
+static __always_inline bool nat_find_port(const int family, __u64 block, __u16 port,
+					  struct nat_held *ret)
+{
+	union nat_entry e = {nat_places_of(family, block)};
+
+	if (!e.e4)
+		return false;
+	if (family == 4)
+		e.e4 += BOUND(bpf_ntohs(port), NAT_PLACES - 1);
+	else
+		e.e6 += BOUND(bpf_ntohs(port), NAT_PLACES - 1);
+	return nat_hold_entry(family, e, ret);
+}
+
+/* The connection that the packet answers, if it is in its first place. may: of
+ * nat_may_answer(). */
+static __always_inline bool nat_find_answered(const int family, const struct nat_packet p,
+					      __u64 may, struct nat_held *ret)
+{
+	const __u32 *dst = nat_dst_of(p.at.ip, family);
+	const __u16 *ports = l4_of(p.at.ip, family);
+	struct nat_key k = nat_key_of(family, dst, ports[1], 0);
+	__u64 block, position;
+	__u32 half;
+
+	if (may & NAT_TO_SOURCE && (block = nat_block_at(family, dst, nat_mix(family, dst, 0))))
+		return nat_find_port(family, block - 1, ports[1], ret);
+	half = nat_hash(family, dst, ports[1], proto_of(p.at.ip, family));
+	block = nat_newest(nat_cell_in(nat_cells_of(family), half));
+	return nat_find_first(family, block, half, &k, true, ret, &position);
+}
+
+static __always_inline int nat_answer_steady(struct xdp_md *ctx, const int family,
+					     const struct nat_packet p, __u64 may, int *ret_verdict)
+{
+	struct nat_side from = {
+		.port_proto = nat_port_proto(*l4_of(p.at.ip, family), proto_of(p.at.ip, family)),
+	};
+	struct nat_held h = {};
+	__u64 end;
+
+	nat_copy_address(family, from.addr, addresses_of(p.at.ip, family));
+	if (!nat_may_be_steady(p.k) || !nat_find_answered(family, p, may, &h) ||
+	    !nat_stays(p.k, h.word) || !nat_is_with(family, &h, &from) ||
+	    !is_ready(ctx, p.k, family, p.at) || !nat_is_ours(p.from))
+		return NAT_LEAVE;
+	end = h.key.last >> NAT_END_SHIFT;
+	nat_test_note(end, 0, h.word);
+	return nat_dropped(end, nat_send_answer(ctx, family, p, h, ret_verdict));
+}
