@@ -11,62 +11,45 @@
 // A table of numbers, 0 for none, in which each number has a cell on either side.
 struct cuckoo {
 	struct nat_table *t;
-	uint32_t (*cell)(const struct nat_table *t, uint32_t number, int side);
-	uint32_t (*get)(const struct nat_table *t, int side, uint32_t cell);
-	void (*set)(struct nat_table *t, int side, uint32_t cell, uint32_t number);
+	int family; // of sources
+	uint32_t (*cell)(const struct cuckoo *c, uint32_t number, int side);
+	uint32_t (*get)(const struct cuckoo *c, int side, uint32_t cell);
+	void (*set)(const struct cuckoo *c, int side, uint32_t cell, uint32_t number);
 };
 
-static uint32_t end_cell(const struct nat_table *t, uint32_t number, int side)
+static uint32_t end_cell(const struct cuckoo *c, uint32_t number, int side)
 {
-	const struct nat_end *e = &t->end[number];
+	const struct nat_end *e = &c->t->end[number];
 
 	return (uint32_t)nat_end_cell(nat_mix((int)e->family, e->vip, e->port_proto), side);
 }
 
-static uint32_t end_get(const struct nat_table *t, int side, uint32_t cell)
+static uint32_t end_get(const struct cuckoo *c, int side, uint32_t cell)
 {
-	return t->end_at[side][cell];
+	return c->t->end_at[side][cell];
 }
 
-static void end_set(struct nat_table *t, int side, uint32_t cell, uint32_t number)
+static void end_set(const struct cuckoo *c, int side, uint32_t cell, uint32_t number)
 {
-	__atomic_store_n(&t->end_at[side][cell], (uint16_t)number, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->t->end_at[side][cell], (uint16_t)number, __ATOMIC_RELEASE);
 }
 
-static uint32_t source_cell(const struct nat_table *t, int family, uint32_t number, int side)
+static uint32_t source_cell(const struct cuckoo *c, uint32_t number, int side)
 {
-	return (uint32_t)nat_source_cell(
-		nat_mix(family, t->block[family == 6][number - 1].source, 0), side);
+	const struct nat_block *b = &c->t->block[c->family == 6][number - 1];
+
+	return (uint32_t)nat_source_cell(nat_mix(c->family, b->source, 0), side);
 }
 
-static uint32_t source_cell4(const struct nat_table *t, uint32_t number, int side)
+static uint32_t source_get(const struct cuckoo *c, int side, uint32_t cell)
 {
-	return source_cell(t, 4, number, side);
+	return c->t->source_at[c->family == 6][side][cell];
 }
 
-static uint32_t source_cell6(const struct nat_table *t, uint32_t number, int side)
+static void source_set(const struct cuckoo *c, int side, uint32_t cell, uint32_t number)
 {
-	return source_cell(t, 6, number, side);
-}
-
-static uint32_t source_get4(const struct nat_table *t, int side, uint32_t cell)
-{
-	return t->source_at[0][side][cell];
-}
-
-static uint32_t source_get6(const struct nat_table *t, int side, uint32_t cell)
-{
-	return t->source_at[1][side][cell];
-}
-
-static void source_set4(struct nat_table *t, int side, uint32_t cell, uint32_t number)
-{
-	__atomic_store_n(&t->source_at[0][side][cell], (uint8_t)number, __ATOMIC_RELEASE);
-}
-
-static void source_set6(struct nat_table *t, int side, uint32_t cell, uint32_t number)
-{
-	__atomic_store_n(&t->source_at[1][side][cell], (uint8_t)number, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->t->source_at[c->family == 6][side][cell], (uint8_t)number,
+			 __ATOMIC_RELEASE);
 }
 
 // ---- both ---------------------------------------------------------------------------------------
@@ -81,10 +64,10 @@ struct nat_moves {
 static bool find_path(const struct cuckoo *c, uint32_t number, int side, struct nat_moves *ret)
 {
 	for (ret->n = 0; ret->n < STEPS; side = !side) {
-		uint32_t cell = c->cell(c->t, number, side);
+		uint32_t cell = c->cell(c, number, side);
 
 		ret->cell[ret->n++] = cell;
-		number = c->get(c->t, side, cell);
+		number = c->get(c, side, cell);
 		if (!number)
 			return true;
 	}
@@ -98,9 +81,9 @@ static void follow_path(const struct cuckoo *c, uint32_t number, int side,
 	for (size_t i = p->n - 1; i > 0; i--) {
 		int from = (int)((i - 1) % 2) ^ side;
 
-		c->set(c->t, !from, p->cell[i], c->get(c->t, from, p->cell[i - 1]));
+		c->set(c, !from, p->cell[i], c->get(c, from, p->cell[i - 1]));
 	}
-	c->set(c->t, side, p->cell[0], number);
+	c->set(c, side, p->cell[0], number);
 }
 
 static int put(const struct cuckoo *c, uint32_t number)
@@ -121,22 +104,21 @@ static int put(const struct cuckoo *c, uint32_t number)
 static void take(const struct cuckoo *c, uint32_t number)
 {
 	for (int side = 0; side < 2; side++) {
-		uint32_t cell = c->cell(c->t, number, side);
+		uint32_t cell = c->cell(c, number, side);
 
-		if (c->get(c->t, side, cell) == number)
-			c->set(c->t, side, cell, 0);
+		if (c->get(c, side, cell) == number)
+			c->set(c, side, cell, 0);
 	}
 }
 
 static struct cuckoo ends_of(struct nat_table *t)
 {
-	return (struct cuckoo){t, end_cell, end_get, end_set};
+	return (struct cuckoo){t, 0, end_cell, end_get, end_set};
 }
 
 static struct cuckoo sources_of(struct nat_table *t, int family)
 {
-	return family == 4 ? (struct cuckoo){t, source_cell4, source_get4, source_set4}
-			   : (struct cuckoo){t, source_cell6, source_get6, source_set6};
+	return (struct cuckoo){t, family, source_cell, source_get, source_set};
 }
 
 static void set_near(struct nat_table *t, uint64_t mix)

@@ -84,36 +84,26 @@ static void note_living(struct nat_walk_state *w, const struct seen *s)
 	note_cells(w, s);
 }
 
-static void read_key4(const struct nat_entry4 *e, struct seen *s)
-{
-	s->key.last = load((const uint64_t *)&e->last);
-}
-
-static void read_key6(const struct nat_entry6 *e, struct seen *s)
-{
-	s->key.last = load((const uint64_t *)&e->last);
-	s->key.client[0] = load((const uint64_t *)&e->client[0]);
-	s->key.client[1] = load((const uint64_t *)&e->client[1]);
-}
-
 // The word is read first: while the place has it, the key is of the same connection.
 static void read_place(const struct nat_tables *t, struct seen *s)
 {
 	uint64_t p = s->place;
+	struct nat_entry4 *e4;
+	struct nat_entry6 *e6;
 
 	if (s->family == 4) {
-		struct nat_entry4 *e = &t->places4[s->block][p / NAT_BUCKET4].at[p % NAT_BUCKET4];
-
-		s->at = (uint64_t *)&e->word;
+		e4 = &t->places4[s->block][p / NAT_BUCKET4].at[p % NAT_BUCKET4];
+		s->at = (uint64_t *)&e4->word;
 		s->word = load(s->at);
-		read_key4(e, s);
-	} else {
-		struct nat_entry6 *e = &t->places6[s->block][p / NAT_BUCKET6].at[p % NAT_BUCKET6];
-
-		s->at = (uint64_t *)&e->word;
-		s->word = load(s->at);
-		read_key6(e, s);
+		s->key.last = load((const uint64_t *)&e4->last);
+		return;
 	}
+	e6 = &t->places6[s->block][p / NAT_BUCKET6].at[p % NAT_BUCKET6];
+	s->at = (uint64_t *)&e6->word;
+	s->word = load(s->at);
+	s->key.last = load((const uint64_t *)&e6->last);
+	s->key.client[0] = load((const uint64_t *)&e6->client[0]);
+	s->key.client[1] = load((const uint64_t *)&e6->client[1]);
 }
 
 // Unless a packet has changed the connection since it was read.
