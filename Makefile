@@ -207,7 +207,7 @@ $(CLASSIFIER_REF): $(wildcard $(CLASSIFIER)/*.c $(CLASSIFIER)/*.h) tests/referen
 REF_RING = ring_text ring flow siphash words
 REF_refring = refring ring_selftest $(REF_RING)
 REF_refslots = refslots slots_selftest check model pins slots $(REF_RING)
-REF_refnat = refnat nat_model nat_packet flow siphash
+REF_refnat = refnat nat_model nat_table nat_packet flow siphash
 BALANCER_REF = $(addprefix $(O)/$(BALANCER)/,refring refslots refnat)
 
 $(BALANCER_REF): $(wildcard $(BALANCER)/*.c $(BALANCER)/*.h)
@@ -228,8 +228,10 @@ CLOCKED_ROOM = $(patsubst %.c,$(O)/clocked/%.o,$(filter ctl/datapath/%,$(ROOM_SO
 HISTORIES = $(CLOCKED_ROOM) $(patsubst %,$(O)/clocked/$(BALANCER)/%.o,histories kernel packet history_words)
 LIMITS = $(CLOCKED_ROOM) $(O)/clocked/tests/limits/limits.o $(O)/clocked/tests/datapath/frame.o
 
-NATREF = $(patsubst %,$(O)/$(BALANCER)/reference/%.o,nat_model nat_packet flow siphash)
-NATS = $(CLOCKED_ROOM) $(O)/clocked/$(BALANCER)/nats.o $(O)/clocked/tests/datapath/nat_rig.o
+# A policy with services in nat and fullnat, and its packets.
+NAT_RIG = balance_rig frame nat_packet nat_rig nat_world rig suite
+NATREF = $(patsubst %,$(O)/$(BALANCER)/reference/%.o,nat_model nat_table nat_packet flow siphash)
+NATS = $(CLOCKED_ROOM) $(patsubst %,$(O)/$(BALANCER)/%.o,nats nats_world) $(patsubst %,$(O)/tests/datapath/%.o,$(NAT_RIG))
 
 $(O)/clocked/xdp/%.bpf.o: xdp/%.bpf.c
 	$(call bpf,$(XDP_CFLAGS) -DTEST_CLOCK)
@@ -316,7 +318,7 @@ EXECUTED = $(patsubst %.c,$(O)/%.o,$(wildcard tests/executed/*.c))
 
 $(EXECUTED): $(BENCH_SKELETONS)
 
-$(O)/tests/executed/run: $(EXECUTED) $(EXECUTED_ROWS) $(patsubst %,$(O)/tests/datapath/%.o,balance_rig frame nat_policy_rig nat_rig nat_world rig suite) $(O)/libweir.a
+$(O)/tests/executed/run: $(EXECUTED) $(EXECUTED_ROWS) $(patsubst %,$(O)/tests/datapath/%.o,$(NAT_RIG)) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c

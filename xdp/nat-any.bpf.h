@@ -96,6 +96,12 @@ static __always_inline bool nat_moves_sctp(const struct packet *pkt, const struc
 	       c->names.ports != nat_ports_of(pkt);
 }
 
+/* No hop is left: it changes no connection. */
+static __always_inline int nat_expire(struct xdp_md *ctx, struct packet *pkt)
+{
+	return reply_error(ctx, pkt, REPLY_TTL_EXCEEDED, 0) ? REASON_PASS_TTL : REASON_DROP_TTL;
+}
+
 /* ---- to the backend -------------------------------------------------------------------------- */
 
 /* All zero, which is no peer, if there are several tags. */
@@ -177,9 +183,8 @@ static __always_inline int nat_seek(struct xdp_md *ctx, struct packet *pkt, stru
 		return REASON_DROP_INTERNAL;
 	if (!end || nat_use_of(end)->mode == NAT_USE_NONE)
 		return NAT_LEAVE;
-	if (pkt->ttl <= 1)
-		return reply_error(ctx, pkt, REPLY_TTL_EXCEEDED, 0) ? REASON_PASS_TTL
-								    : REASON_DROP_TTL;
+	if (pkt->ttl <= 1 && !pkt->quoted)
+		return nat_expire(ctx, pkt);
 	nat_ask_of_any(ctx, pkt, end, ask);
 	c->end = end;
 	place = nat_place_of_any(pkt, ask);
@@ -240,7 +245,6 @@ static __always_inline void nat_way_to(const struct backend *to, struct nat_cour
 	__builtin_memcpy(c->macs, to, 2 * ETH_ALEN);
 	c->vlan = *(const volatile __u16 *)&to->vlan;
 	c->ifindex = to->ifindex;
-	c->room = to->mtu;
 }
 
 static __always_inline int nat_go_to(struct xdp_md *ctx, struct packet *pkt,
@@ -413,9 +417,6 @@ static __always_inline int nat_check_back(struct xdp_md *ctx, struct packet *pkt
 {
 	__u32 mtu;
 
-	if (pkt->ttl <= 1)
-		return reply_error(ctx, pkt, REPLY_TTL_EXCEEDED, 0) ? REASON_PASS_TTL
-								    : REASON_DROP_TTL;
 	if (!nat_name_back(pkt, c))
 		return REASON_DROP_FORWARD;
 	if (pkt->family == 4 ? nat_is_blocked(4, c->names.dst, pkt->length)
@@ -442,6 +443,8 @@ static __always_inline int nat_go_back(struct xdp_md *ctx, struct packet *pkt, s
 {
 	int reason;
 
+	if (pkt->ttl <= 1)
+		return nat_expire(ctx, pkt);
 	nat_hear_back(ctx, pkt, c);
 	if ((reason = nat_check_back(ctx, pkt, c)) != GO_ON)
 		return reason;

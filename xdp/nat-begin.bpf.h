@@ -228,7 +228,7 @@ static __always_inline __u64 nat_follow(const int family, const struct nat_ask *
 		return (__s64) new < 0 ? new : nat_changed(family, place, word, new);
 	}
 	new = nat_heard(word, a->event, 0, nat_now(), nat()->lives);
-	if ((a->event != NAT_OPENS || nat_state(word) == NAT_OPENING) &&
+	if ((a->event != NAT_OPENS || nat_state(new) == NAT_OPENING) &&
 	    !nat_is_peer(nat_peer(word), &a->peer))
 		new = (new & ~(0xffffull << NAT_PEER_SHIFT)) | (__u64)nat_peer_number(&a->peer)
 								       << NAT_PEER_SHIFT;

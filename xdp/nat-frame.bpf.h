@@ -20,7 +20,6 @@ struct nat_course {
 	__u64 place;
 	__u32 end;     /* number of its end */
 	__u32 ifindex; /* of the egress */
-	__u32 room;    /* bytes of IP that the egress takes */
 	__u32 vlan;
 	__u8 macs[16]; /* as of write_macs() */
 };
@@ -249,11 +248,12 @@ __noinline int nat_put_names(struct xdp_md *ctx, struct packet *pkt, __u32 parti
 			   : nat_put_transport(ctx, pkt, c->names.ports, addresses, partial);
 }
 
-/* The frame as the course has it. false: there is no room; it may be changed. */
+/* The frame as the course has it, without bytes after the packet unless it is short. false: no
+ * room; it may be changed. */
 static __always_inline bool nat_put_frame(struct xdp_md *ctx, struct packet *pkt,
 					  const struct nat_course *c, __u32 id)
 {
-	return trim_tail(ctx, pkt, c->room) &&
+	return trim_tail(ctx, pkt, pkt->length) &&
 	       nat_put_names(ctx, pkt, nat_remains_partial(ctx, pkt, id)) &&
 	       nat_put_frame_link(ctx, pkt, c);
 }

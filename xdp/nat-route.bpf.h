@@ -55,7 +55,6 @@ static __always_inline bool nat_way_back(struct xdp_md *ctx, struct packet *pkt,
 {
 	const struct nat_peer *peer = nat_peer_at(nat_peer(c->held.word));
 
-	c->room = pkt->length;
 	c->ifindex = nat_device_of(peer);
 	if (unlikely(!c->ifindex))
 		return nat_route_back(ctx, pkt);

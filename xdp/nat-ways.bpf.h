@@ -198,7 +198,7 @@ static __always_inline int nat_dropped(__u64 end, int reason)
 	return reason;
 }
 
-/* What a test packet has found. */
+/* A test packet notes its end, place and backend. */
 static __always_inline void nat_test_note(__u64 end, __u64 place, __u64 word)
 {
 	struct policy_test *t = is_test() ? test_get() : NULL;

@@ -51,23 +51,39 @@ void balance_rig_compile(struct candidate *c, const char *policy)
 	exit(2);
 }
 
-// Both test programs see all changes of a packet in the tables.
-static void open_general(struct balance_rig *b)
-{
-	struct generation alone = *b->c->generation;
-	struct err err = {0};
-
-	alone.fd[PART_PROGRAM] = generation_program_of(&alone, GENERATION_GENERAL);
-	alone.fd[PART_GENERAL] = -1;
-	if (test_program_open(b->rig->instance, &alone, &b->general, &err))
-		test_die(&err);
-}
-
-static bool log_all;
+static bool log_all, leave_nat;
 
 void balance_rig_log_all(bool yes)
 {
 	log_all = yes;
+}
+
+void balance_rig_leave_nat(bool yes)
+{
+	leave_nat = yes;
+}
+
+// Services and ends as a policy has them after one in which they were in nat and fullnat.
+static void set_former(struct lb_apply *lb)
+{
+	for (size_t s = 0; s < lb->lb->n_services; s++)
+		lb->lb->services[s].mode = SERVICE_DR;
+	for (uint32_t e = 0; e < NAT_ENDS; e++)
+		if (lb->nat.plan->use[e].mode != NAT_USE_NONE)
+			lb->nat.plan->use[e].mode = NAT_USE_FORMER;
+}
+
+static void plan(struct balance_rig *b)
+{
+	struct candidate *c = b->c;
+	struct err err = {0};
+
+	if (lb_apply_plan(&c->lb, c->resolved, NULL, 0, c->diag, &err) ||
+	    nat_apply_prepare(&c->lb.nat, c->resolved, c->lb.lb, b->rig->instance, &c->lb.clock,
+			      &err))
+		test_die(&err);
+	if (leave_nat)
+		set_former(&c->lb);
 }
 
 static void load(struct balance_rig *b)
@@ -83,12 +99,9 @@ static void load(struct balance_rig *b)
 		if (log_all)
 			b->c->image->rules[r].log_interval = 0;
 	}
-	if (lb_apply_plan(&b->c->lb, b->c->resolved, NULL, 0, b->c->diag, &err) ||
-	    generation_load(b->rig->instance, b->c->image, &options, &b->c->generation, NULL,
-			    &err) ||
-	    test_program_open(b->rig->instance, b->c->generation, &b->c->test, &err))
+	if (generation_load(b->rig->instance, b->c->image, &options, &b->c->generation, &b->cost,
+			    &err))
 		test_die(&err);
-	open_general(b);
 }
 
 static void link_devices(const struct balance_rig *b)
@@ -155,6 +168,7 @@ struct balance_rig *balance_rig_new(struct rig *rig, const char *policy)
 	b->rig = rig;
 	b->c = candidate_new(&no_names, NULL);
 	balance_rig_compile(b->c, policy);
+	plan(b);
 	load(b);
 	link_devices(b);
 	map_backends(b);
@@ -537,25 +551,32 @@ void balance_rig_reasons(struct balance_rig *b, struct outcome *o)
 	}
 }
 
-static struct test_result ask_program(struct test_program *t, const struct frame *f)
+// A test program sees all changes of a packet in the tables. It is loaded when it is asked first.
+static struct test_result ask(const struct balance_rig *b, const struct generation *g,
+			      struct test_program **program, const struct frame *f)
 {
-	const struct policy_test ask = {.live = 1};
+	const struct policy_test question = {.live = 1};
 	struct test_result result;
 	struct err err = {0};
 
-	if (test_program_run(t, f->at, f->len, &ask, &result, &err))
+	if ((!*program && test_program_open(b->rig->instance, g, program, &err)) ||
+	    test_program_run(*program, f->at, f->len, &question, &result, &err))
 		test_die(&err);
 	return result;
 }
 
 struct test_result balance_rig_ask(struct balance_rig *b, const struct frame *f)
 {
-	return ask_program(b->c->test, f);
+	return ask(b, b->c->generation, &b->c->test, f);
 }
 
 struct test_result balance_rig_ask_general(struct balance_rig *b, const struct frame *f)
 {
-	return ask_program(b->general, f);
+	struct generation alone = *b->c->generation;
+
+	alone.fd[PART_PROGRAM] = generation_program_of(&alone, GENERATION_GENERAL);
+	alone.fd[PART_GENERAL] = -1;
+	return ask(b, &alone, &b->general, f);
 }
 
 // Where the checksum of GUE in IPv6 is in a frame around TCP whose own checksum is 0; else 0.

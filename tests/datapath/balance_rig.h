@@ -10,6 +10,7 @@
 #include "common/answer.h"
 #include "common/service.h"
 #include "ctl/control/candidate.h"
+#include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/maps.h"
 #include "ctl/datapath/test_program.h"
 #include "tests/datapath/rig.h"
@@ -22,7 +23,8 @@ struct balance_rig {
 	struct rig *rig;
 	struct candidate *c;
 	struct test_program *general; // a test program over the same tables, without the short one
-	uint32_t ids;                 // number of counters of services and backends
+	struct generation_cost cost;
+	uint32_t ids;                              // number of counters of services and backends
 	struct service_counter *counts;            // after the last balance_rig_moved
 	struct counter reasons[WEIR_REASON_COUNT]; // after the last balance_rig_reasons
 	struct mapping backends;                   // struct backend, by number
@@ -35,6 +37,9 @@ struct balance_rig {
 void balance_rig_compile(struct candidate *c, const char *policy);
 // Do the rules of policies that are loaded from now on log each packet, whatever their rate?
 void balance_rig_log_all(bool yes);
+// Have the services of policies that are loaded from now on left nat and fullnat for dr? Their
+// connections continue, and no other begins.
+void balance_rig_leave_nat(bool yes);
 // Loads the policy and makes it the active one of the rig, whose frames arrive on RIG_IFACE from
 // now on. Exits if it is refused.
 struct balance_rig *balance_rig_new(struct rig *rig, const char *policy);

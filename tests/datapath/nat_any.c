@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "common/abi.h"
-#include "ctl/datapath/clock.h"
-#include "tests/datapath/nat_chain.h"
+#include "ctl/datapath/parts.h"
 #include "tests/datapath/nat_packet.h"
+#include "tests/datapath/nat_world.h"
 #include "tests/datapath/suite.h"
 
 #define SYN      0x02
@@ -74,21 +74,12 @@ static struct nat_sent at_backend(struct nat_sent p, bool fullnat, uint16_t spor
 		p.names.sport = sport;
 	}
 	if (p.proto != IPPROTO_SCTP)
-		p.names.dport = NAT_CHAIN_PORT;
+		p.names.dport = NAT_WORLD_PORT;
+	p.tail = 0;
 	p.ttl--;
 	p.extra &= ~(unsigned int)NAT_PARTIAL;
 	set_link(&p, next_hop);
 	return p;
-}
-
-// The names of the answer to a packet.
-static struct nat_names_of_frame turned(const struct nat_names_of_frame *n)
-{
-	struct nat_names_of_frame t = {.family = n->family, .sport = n->dport, .dport = n->sport};
-
-	memcpy(t.src, n->dst, 16);
-	memcpy(t.dst, n->src, 16);
-	return t;
 }
 
 // The answer of the backend to `went`, as it is sent.
@@ -96,7 +87,7 @@ static struct nat_sent answered(const struct nat_sent *went, unsigned int extra)
 {
 	struct nat_sent p = *went;
 
-	p.names = turned(&went->names);
+	p.names = nat_world_turned(&went->names);
 	p.flags = p.proto == IPPROTO_SCTP ? INIT_ACK : SYN_ACK;
 	p.ttl = 50;
 	p.extra = extra;
@@ -109,7 +100,7 @@ static struct nat_sent answered(const struct nat_sent *went, unsigned int extra)
 // As the client gets it; came: what it has sent.
 static struct nat_sent at_client(struct nat_sent p, const struct nat_sent *came)
 {
-	p.names = turned(&came->names);
+	p.names = nat_world_turned(&came->names);
 	p.ttl--;
 	p.extra &= ~(unsigned int)NAT_PARTIAL;
 	set_link(&p, router);
@@ -120,20 +111,20 @@ static struct nat_sent at_client(struct nat_sent p, const struct nat_sent *came)
 
 // ---- sending ------------------------------------------------------------------------------------
 
-static struct outcome play(const struct nat_chain *n, const struct nat_sent *p)
+static struct outcome play(const struct nat_rig *r, const struct nat_sent *p)
 {
 	static struct frame f;
 
 	nat_build(p, &f);
-	n->rig->aside++;
-	return rig_send_on(n->rig, RIG_IFACE, &f, 0);
+	r->rig->aside++;
+	return rig_send_on(r->rig, RIG_IFACE, &f, 0);
 }
 
 // Sends it: the verdict and the reason.
-static struct outcome counted(struct test *t, const struct nat_chain *n, const struct nat_sent *p,
+static struct outcome counted(struct test *t, const struct nat_rig *r, const struct nat_sent *p,
 			      uint32_t verdict, enum weir_reason reason, const char *what)
 {
-	struct outcome o = play(n, p);
+	struct outcome o = play(r, p);
 
 	CHECK(t, o.verdict == verdict, "%s: verdict %u", what, o.verdict);
 	CHECK(t, o.moved_n == 1 && o.moved[0].reason == reason, "%s: %s", what,
@@ -141,15 +132,15 @@ static struct outcome counted(struct test *t, const struct nat_chain *n, const s
 	return o;
 }
 
-#define DROPS(t, n, p, reason, what)  counted(t, n, p, XDP_DROP, REASON_DROP_##reason, what)
-#define PASSES(t, n, p, reason, what) counted(t, n, p, XDP_PASS, REASON_PASS_##reason, what)
+#define DROPS(t, r, p, reason, what)  counted(t, r, p, XDP_DROP, REASON_DROP_##reason, what)
+#define PASSES(t, r, p, reason, what) counted(t, r, p, XDP_PASS, REASON_PASS_##reason, what)
 // Sends `in`; `out` must arrive from byte `first` on, but bytes after the packet do not matter.
-static bool arrives(struct test *t, const struct nat_chain *n, const struct nat_sent *in,
+static bool arrives(struct test *t, const struct nat_rig *r, const struct nat_sent *in,
 		    const struct nat_sent *out, size_t first, uint32_t verdict,
 		    enum weir_reason reason, const char *what)
 {
 	static struct frame wanted;
-	struct outcome o = counted(t, n, in, verdict, reason, what);
+	struct outcome o = counted(t, r, in, verdict, reason, what);
 
 	nat_build(out, &wanted);
 	if (o.out && o.out->len >= wanted.len &&
@@ -163,57 +154,51 @@ static bool arrives(struct test *t, const struct nat_chain *n, const struct nat_
 }
 
 // The source port of the connection that a common SYN opens.
-static uint16_t opened(const struct nat_chain *n, struct nat_sent p)
+static uint16_t opened(const struct nat_rig *r, struct nat_sent p)
 {
 	struct outcome o;
 
 	p.extra = 0;
 	p.from = p.to = 0;
 	p.about = NULL;
-	o = play(n, &p);
+	o = play(r, &p);
 	return o.verdict == XDP_TX && o.out ? nat_world_read(o.out->at).sport : 0;
 }
 
-static bool becomes(struct test *t, const struct nat_chain *n, const struct nat_sent *in,
-		    const struct nat_sent *out, enum weir_reason reason, const char *what)
-{
-	return arrives(t, n, in, out, 0, XDP_TX, reason, what);
-}
-
-static bool goes(struct test *t, const struct nat_chain *n, const struct nat_sent *in,
+static bool goes(struct test *t, const struct nat_rig *r, const struct nat_sent *in,
 		 const struct nat_sent *out, const char *what)
 {
-	return becomes(t, n, in, out, REASON_PASS_SERVICE, what);
+	return arrives(t, r, in, out, 0, XDP_TX, REASON_PASS_SERVICE, what);
 }
 
-static bool returns(struct test *t, const struct nat_chain *n, const struct nat_sent *in,
+static bool returns(struct test *t, const struct nat_rig *r, const struct nat_sent *in,
 		    const struct nat_sent *out, const char *what)
 {
-	return becomes(t, n, in, out, REASON_PASS_ANSWER_NAT, what);
+	return arrives(t, r, in, out, 0, XDP_TX, REASON_PASS_ANSWER_NAT, what);
 }
 
 // ---- there and back -----------------------------------------------------------------------------
 
 // A packet and its answer, both with these extras.
-static void there_and_back(struct test *t, const struct nat_chain *n, struct nat_sent in,
+static void there_and_back(struct test *t, const struct nat_rig *r, struct nat_sent in,
 			   bool fullnat, const char *what)
 {
-	uint16_t sport = opened(n, in);
+	uint16_t sport = opened(r, in);
 	struct nat_sent out = at_backend(in, fullnat, sport);
 	struct nat_sent answer = answered(&out, in.extra), back;
 
 	CHECK(t, sport, "%s: nothing was opened", what);
 	in.flags = in.proto == IPPROTO_SCTP ? INIT : ACK;
 	out.flags = in.flags;
-	goes(t, n, &in, &out, what);
+	goes(t, r, &in, &out, what);
 	answer.tail = in.tail;
 	back = at_client(answer, &in);
-	returns(t, n, &answer, &back, what);
+	returns(t, r, &answer, &back, what);
 }
 
 static void each_way(struct test *t, unsigned int extra, size_t tail, const char *what)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2)
 		for (int fullnat = 0; fullnat < 2; fullnat++)
@@ -221,18 +206,14 @@ static void each_way(struct test *t, unsigned int extra, size_t tail, const char
 				struct nat_sent in = asked(family, fullnat, protos[p], extra);
 
 				in.tail = tail;
-				there_and_back(t, n, in, fullnat, what);
+				there_and_back(t, r, in, fullnat, what);
 			}
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
 static void test_options(struct test *t)
 {
 	each_way(t, NAT_OPTIONS, 0, "options");
-}
-
-static void test_tagged_options(struct test *t)
-{
 	each_way(t, NAT_OPTIONS | NAT_TAGGED, 0, "options and a tag");
 }
 
@@ -243,11 +224,11 @@ static void test_partial(struct test *t)
 
 static void test_no_sum(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 	struct nat_sent in = asked(4, true, IPPROTO_UDP, NAT_OPTIONS | NAT_NO_SUM);
 
-	there_and_back(t, n, in, true, "UDP without a checksum");
-	nat_chain_free(n);
+	there_and_back(t, r, in, true, "UDP without a checksum");
+	nat_rig_free(r);
 }
 
 static void test_tail(struct test *t)
@@ -259,70 +240,66 @@ static void test_tail(struct test *t)
 // In generic mode the kernel completes the checksum: the sum of the new pseudo-header remains.
 static void test_generic(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
-	struct knobs *k = n->rig->instance->knobs;
+	struct nat_rig *r = nat_world_new(false);
 
-	k->generic = ~0ull;
+	r->rig->instance->knobs->generic = ~0ull;
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		struct nat_sent in = asked(family, true, IPPROTO_TCP, NAT_PARTIAL), out, answer;
 		struct nat_sent back;
 
-		out = at_backend(in, true, opened(n, in));
+		out = at_backend(in, true, opened(r, in));
 		out.extra |= NAT_PARTIAL;
-		goes(t, n, &in, &out, "a partial checksum in generic mode");
+		goes(t, r, &in, &out, "a partial checksum in generic mode");
 		answer = answered(&out, NAT_PARTIAL);
 		back = at_client(answer, &in);
 		back.extra |= NAT_PARTIAL;
-		returns(t, n, &answer, &back, "its answer");
+		returns(t, r, &answer, &back, "its answer");
 	}
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
 static void test_sctp(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		struct nat_sent in = asked(family, false, IPPROTO_SCTP, 0), out, answer, back;
 
-		nat_chain_backend(n, family, false)->port = 0;
 		out = at_backend(in, false, 0);
-		goes(t, n, &in, &out, "INIT");
+		goes(t, r, &in, &out, "INIT");
 		answer = answered(&out, 0);
 		back = at_client(answer, &in);
-		returns(t, n, &answer, &back, "INIT ACK");
+		returns(t, r, &answer, &back, "INIT ACK");
 		in.names.sport++;
 		in.flags = ABORT;
-		DROPS(t, n, &in, NAT_UNKNOWN, "ABORT of no association");
+		DROPS(t, r, &in, NAT_UNKNOWN, "ABORT of no association");
 		in.flags = INIT;
-		nat_chain_backend(n, family, false)->port = 8080;
-		DROPS(t, n, &in, FORWARD, "SCTP whose port would change");
-		in = asked(family, true, IPPROTO_SCTP, 0);
-		DROPS(t, n, &in, FORWARD, "SCTP to fullnat");
+		nat_rig_backend(r, family == 4 ? SCTP4 : SCTP6)->port = 8080;
+		DROPS(t, r, &in, FORWARD, "SCTP whose port would change");
 	}
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
 // ---- fragments ----------------------------------------------------------------------------------
 
 // Three fragments, the last one first.
-static void fragments_of(struct test *t, const struct nat_chain *n, struct nat_sent in,
-			 bool fullnat, const char *what)
+static void fragments_of(struct test *t, const struct nat_rig *r, struct nat_sent in, bool fullnat,
+			 const char *what)
 {
 	static const size_t ends[] = {0, 64, 128, 1000};
 	struct nat_sent whole = in, out, answer, back;
 	uint16_t sport;
 
 	in.payload = whole.payload = 300;
-	sport = opened(n, whole);
+	sport = opened(r, whole);
 	in.from = ends[2];
 	in.to = ends[3];
-	DROPS(t, n, &in, SERVICE_FRAGMENT, "a fragment before its first one");
+	DROPS(t, r, &in, SERVICE_FRAGMENT, "a fragment before its first one");
 	for (size_t f = 0; f < 3; f++) {
 		in.from = ends[f];
 		in.to = ends[f + 1];
 		out = at_backend(in, fullnat, sport);
-		goes(t, n, &in, &out, what);
+		goes(t, r, &in, &out, what);
 	}
 	for (size_t f = 0; f < 3; f++) {
 		answer = answered(&out, in.extra);
@@ -331,37 +308,38 @@ static void fragments_of(struct test *t, const struct nat_chain *n, struct nat_s
 		answer.from = ends[f];
 		answer.to = ends[f + 1];
 		back = at_client(answer, &in);
-		returns(t, n, &answer, &back, "a fragment of an answer");
+		returns(t, r, &answer, &back, "a fragment of an answer");
 	}
 	answer.id++;
-	PASSES(t, n, &answer, DEFAULT, "a fragment from a backend without its first one");
+	PASSES(t, r, &answer, DEFAULT, "a fragment from a backend without its first one");
 	in.id++;
-	DROPS(t, n, &in, SERVICE_FRAGMENT, "a fragment of another packet");
+	DROPS(t, r, &in, SERVICE_FRAGMENT, "a fragment of another packet");
 }
 
 static void test_fragments(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2)
 		for (int fullnat = 0; fullnat < 2; fullnat++) {
 			struct nat_sent in;
 
-			fragments_of(t, n, asked(family, fullnat, IPPROTO_UDP, 0), fullnat,
+			fragments_of(t, r, asked(family, fullnat, IPPROTO_UDP, 0), fullnat,
 				     "a fragment");
 			in = asked(family, fullnat, IPPROTO_TCP, NAT_OPTIONS);
 			in.id += 10;
-			fragments_of(t, n, in, fullnat, "a fragment with options");
+			fragments_of(t, r, in, fullnat, "a fragment with options");
 		}
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
 // ---- answers that are sent back -----------------------------------------------------------------
 
 static void test_resets(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 
+	r->nat->resets_from = 0;
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		struct nat_sent in = asked(family, family == 4, IPPROTO_TCP, 0);
 		struct nat_sent udp = asked(family, family == 4, IPPROTO_UDP, 0);
@@ -369,49 +347,50 @@ static void test_resets(struct test *t)
 		struct outcome o;
 
 		in.flags = ACK;
-		o = counted(t, n, &in, XDP_TX, REASON_PASS_NAT_RESET, "ACK of no connection");
+		o = counted(t, r, &in, XDP_TX, REASON_PASS_NAT_RESET, "ACK of no connection");
 		CHECK(t, o.out && o.out->at[l4 + 13] & RST, "not a reset");
 		in.extra = NAT_OPTIONS;
-		counted(t, n, &in, XDP_TX, REASON_PASS_NAT_RESET, "the same with options");
+		counted(t, r, &in, XDP_TX, REASON_PASS_NAT_RESET, "the same with options");
 		in.flags = RST;
-		DROPS(t, n, &in, NAT_UNKNOWN, "a reset");
+		DROPS(t, r, &in, NAT_UNKNOWN, "a reset");
 		in.flags = ACK;
-		n->nat->resets_from = rig_after_ms(n->rig, 60000);
-		DROPS(t, n, &in, NAT_UNKNOWN, "ACK of no connection, soon after the attach");
-		n->nat->resets_from = 0;
+		r->nat->resets_from = rig_after_ms(r->rig, 60000);
+		DROPS(t, r, &in, NAT_UNKNOWN, "ACK of no connection, soon after the attach");
+		r->nat->resets_from = 0;
 		udp.ttl = 1;
-		o = counted(t, n, &udp, XDP_TX, REASON_PASS_TTL, "no hop left");
+		o = counted(t, r, &udp, XDP_TX, REASON_PASS_TTL, "no hop left");
 		CHECK(t, o.out && o.out->at[l4] == (family == 4 ? 11 : 3), "not ICMP");
 	}
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
 // From many addresses: the budget for all receivers is spent, and the short program drops the rest.
 static void test_reset_flood(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 	struct nat_sent in = asked(4, true, IPPROTO_TCP, 0);
-	uint64_t handed_on = rig_handed_on(n->rig), resets = 0;
+	uint64_t handed_on = rig_handed_on(r->rig), resets = 0;
 	struct frame f;
 
+	r->nat->resets_from = 0;
 	in.flags = ACK;
 	for (size_t i = 0; i < FLOOD; i++) {
 		in.names.src[1] = (uint8_t)(1 + i / 256 % 256);
 		in.names.src[2] = (uint8_t)i;
 		nat_build(&in, &f);
-		resets += rig_try(n->rig, &f, 0).verdict == XDP_TX;
+		resets += rig_try(r->rig, &f, 0).verdict == XDP_TX;
 	}
-	handed_on = rig_handed_on(n->rig) - handed_on;
+	handed_on = rig_handed_on(r->rig) - handed_on;
 	CHECK(t, resets && resets < FLOOD / 2, "%llu resets", (unsigned long long)resets);
 	CHECK(t, rig_is_general_only() || (handed_on >= resets && handed_on < FLOOD / 2),
 	      "%llu packets were left", (unsigned long long)handed_on);
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
-static void check_too_big(struct test *t, const struct nat_chain *n, const struct nat_sent *p,
+static void check_too_big(struct test *t, const struct nat_rig *r, const struct nat_sent *p,
 			  uint16_t mtu, const char *what)
 {
-	struct outcome o = counted(t, n, p, XDP_TX, REASON_PASS_TOO_BIG, what);
+	struct outcome o = counted(t, r, p, XDP_TX, REASON_PASS_TOO_BIG, what);
 	size_t l4 = 14 + (p->names.family == 4 ? 20 : 40);
 
 	CHECK(t, o.out && o.out->at[l4] == (p->names.family == 4 ? 3 : 2), "%s: not ICMP", what);
@@ -421,65 +400,75 @@ static void check_too_big(struct test *t, const struct nat_chain *n, const struc
 
 static void test_too_big(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2)
 		for (int fullnat = 0; fullnat < 2; fullnat++) {
 			struct nat_sent in = asked(family, fullnat, IPPROTO_TCP, 0);
 
-			nat_chain_backend(n, family, fullnat)->mtu = 1400;
+			nat_rig_backend(r,
+					(uint32_t)(family == 4 ? NEAR4 : NEAR6) + (uint32_t)fullnat)
+				->mtu = 1400;
 			in.payload = 1400;
-			check_too_big(t, n, &in, 1400, "too big to begin");
-			opened(n, asked(family, fullnat, IPPROTO_TCP, 0));
+			check_too_big(t, r, &in, 1400, "too big to begin");
+			opened(r, asked(family, fullnat, IPPROTO_TCP, 0));
 			in.flags = ACK;
-			check_too_big(t, n, &in, 1400, "too big");
+			check_too_big(t, r, &in, 1400, "too big");
 		}
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
 // ---- clients without a peer ---------------------------------------------------------------------
 
-static const uint8_t neighbour[6] = NAT_CHAIN_NEIGHBOUR;
+static const uint8_t neighbour[6] = NAT_WORLD_NEIGHBOUR;
 
 // The answer to a packet with two tags, which no peer has.
-static struct nat_sent answer_without_peer(struct test *t, const struct nat_chain *n,
-					   uint8_t family, struct nat_sent *ret_in)
+static struct nat_sent answer_without_peer(struct test *t, const struct nat_rig *r, uint8_t family,
+					   struct nat_sent *ret_in)
 {
 	struct nat_sent out;
 
 	*ret_in = asked(family, true, IPPROTO_TCP, 0);
-	out = at_backend(*ret_in, true, opened(n, *ret_in));
+	out = at_backend(*ret_in, true, opened(r, *ret_in));
 	ret_in->extra = NAT_TAGGED_TWICE;
 	ret_in->flags = out.flags = ACK;
-	goes(t, n, ret_in, &out, "two tags");
+	goes(t, r, ret_in, &out, "two tags");
 	return answered(&out, 0);
+}
+
+static void add_device(const struct nat_rig *r, uint32_t ifindex)
+{
+	struct err err = {0};
+
+	if (parts_add_device(r->policy->c->generation, ifindex, &err))
+		test_die(&err);
 }
 
 static void test_no_peer(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 	uint32_t ifindex = 0;
 
 	for (uint8_t family = 4; family <= 6; family += 2) {
-		struct nat_sent in, back, answer = answer_without_peer(t, n, family, &in);
+		struct nat_sent in, back, answer = answer_without_peer(t, r, family, &in);
 
 		if (!ifindex) {
-			DROPS(t, n, &answer, NAT_NO_PEER, "an answer without a way to the client");
-			if (!(ifindex = nat_chain_route())) {
+			DROPS(t, r, &answer, NAT_NO_PEER, "an answer without a way to the client");
+			if (!(ifindex = nat_world_route())) {
 				test_skip(t, "no veth devices can be made here");
 				break;
 			}
-			DROPS(t, n, &answer, NAT_NO_PEER, "an answer by a device that is not ours");
-			nat_chain_egress(n, ifindex);
+			DROPS(t, r, &answer, NAT_NO_PEER, "an answer by a device that is not ours");
+			add_device(r, ifindex);
 		}
 		back = at_client(answer, &in);
 		memcpy(back.mac_own, neighbour, 6);
-		arrives(t, n, &answer, &back, 12, XDP_REDIRECT, REASON_PASS_ANSWER_NAT,
+		arrives(t, r, &answer, &back, 12, XDP_REDIRECT, REASON_PASS_ANSWER_NAT,
 			"an answer by the routing table");
 	}
 	if (ifindex)
-		nat_chain_unroute();
-	nat_chain_free(n);
+		nat_world_unroute();
+	nat_rig_free(r);
 }
 
 // ---- errors -------------------------------------------------------------------------------------
@@ -495,6 +484,7 @@ static struct nat_sent error_about(const struct nat_sent *about, uint8_t from, u
 	p.extra = extra;
 	p.ttl = 40;
 	p.about = about;
+	p.flags = p.names.family == 4 ? 3 : 1; // unreachable: host, or no route
 	p.quoted = 8;
 	memcpy(p.mac, next_hop, 6);
 	memcpy(p.mac_own, own, 6);
@@ -502,10 +492,10 @@ static struct nat_sent error_about(const struct nat_sent *about, uint8_t from, u
 }
 
 // About a packet that went to the backend. quoted: bytes of its transport.
-static void error_back(struct test *t, const struct nat_chain *n, struct nat_sent in, bool fullnat,
+static void error_back(struct test *t, const struct nat_rig *r, struct nat_sent in, bool fullnat,
 		       unsigned int extra, size_t quoted)
 {
-	struct nat_sent went = at_backend(in, fullnat, opened(n, in)), came = in;
+	struct nat_sent went = at_backend(in, fullnat, opened(r, in)), came = in;
 	struct nat_sent error = error_about(&went, 99, extra), told;
 
 	came.ttl = went.ttl;
@@ -516,16 +506,16 @@ static void error_back(struct test *t, const struct nat_chain *n, struct nat_sen
 	memcpy(told.names.dst, in.names.src, 16);
 	told.ttl--;
 	set_link(&told, router);
-	returns(t, n, &error, &told, "an error about a packet to the backend");
+	returns(t, r, &error, &told, "an error about a packet to the backend");
 	memset(went.names.dst + 2, 7, 1);
-	PASSES(t, n, &error, DEFAULT, "an error about a packet to another host");
+	PASSES(t, r, &error, DEFAULT, "an error about a packet to another host");
 }
 
 // About an answer.
-static void error_to(struct test *t, const struct nat_chain *n, struct nat_sent in, bool fullnat,
+static void error_to(struct test *t, const struct nat_rig *r, struct nat_sent in, bool fullnat,
 		     unsigned int extra, size_t quoted)
 {
-	struct nat_sent out = at_backend(in, fullnat, opened(n, in));
+	struct nat_sent out = at_backend(in, fullnat, opened(r, in));
 	struct nat_sent answer = answered(&out, in.extra), sent = at_client(answer, &in);
 	struct nat_sent error = error_about(&sent, 99, extra), told;
 
@@ -538,96 +528,106 @@ static void error_to(struct test *t, const struct nat_chain *n, struct nat_sent 
 		memcpy(told.names.src, out.names.src, 16);
 	told.ttl--;
 	set_link(&told, next_hop);
-	goes(t, n, &error, &told, "an error about an answer");
+	goes(t, r, &error, &told, "an error about an answer");
 }
 
 static void test_errors(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 
 	for (uint8_t family = 4; family <= 6; family += 2)
 		for (int fullnat = 0; fullnat < 2; fullnat++)
 			for (size_t p = 0; p < 2; p++) {
 				struct nat_sent in = asked(family, fullnat, protos[p], 0);
 
-				error_back(t, n, in, fullnat, NAT_OPTIONS, 8);
-				error_back(t, n, in, fullnat, NAT_OPTIONS, 40);
-				error_to(t, n, in, fullnat, NAT_OPTIONS, 8);
-				error_to(t, n, in, fullnat, NAT_OPTIONS, 40);
+				error_back(t, r, in, fullnat, NAT_OPTIONS, 8);
+				error_back(t, r, in, fullnat, NAT_OPTIONS, 40);
+				error_to(t, r, in, fullnat, NAT_OPTIONS, 8);
+				error_to(t, r, in, fullnat, NAT_OPTIONS, 40);
 				in.extra = family == 4 ? NAT_OPTIONS : 0;
-				error_back(t, n, in, fullnat, 0, 28);
-				error_to(t, n, in, fullnat, 0, 28);
+				error_back(t, r, in, fullnat, 0, 28);
+				error_to(t, r, in, fullnat, 0, 28);
 			}
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
 // ---- left alone ---------------------------------------------------------------------------------
 
+static void set_modes(const struct nat_rig *r, enum nat_mode mode)
+{
+	for (uint32_t e = 0; e < NAT_ENDS; e++)
+		if (r->use[e].mode != NAT_USE_NONE)
+			r->use[e].mode = (uint8_t)mode;
+}
+
 static void test_left(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 	struct nat_sent in = asked(4, false, IPPROTO_TCP, NAT_ROUTED), out, answer;
 
-	PASSES(t, n, &in, DEFAULT, "a source route");
+	PASSES(t, r, &in, DEFAULT, "a source route");
 	in.extra = 0;
-	out = at_backend(in, false, opened(n, in));
+	out = at_backend(in, false, opened(r, in));
 	answer = answered(&out, NAT_ROUTED);
-	PASSES(t, n, &answer, DEFAULT, "an answer with a source route");
+	PASSES(t, r, &answer, DEFAULT, "an answer with a source route");
 	answer.extra = NAT_OPTIONS;
 	answer.names.sport++;
-	PASSES(t, n, &answer, DEFAULT, "a packet from another port of the backend");
+	PASSES(t, r, &answer, DEFAULT, "a packet from another port of the backend");
 	answer.names.sport--;
 	answer.names.dport++;
-	PASSES(t, n, &answer, DEFAULT, "a packet to another port of the client");
-	for (uint32_t e = 0; e < NAT_ENDS; e++)
-		n->use[e].mode = NAT_USE_NONE;
+	PASSES(t, r, &answer, DEFAULT, "a packet to another port of the client");
 	answer.names.dport--;
-	counted(t, n, &answer, XDP_TX, REASON_PASS_ANSWER_NAT,
-		"an answer of a service that a policy on trial lacks");
-	nat_chain_free(n);
+	set_modes(r, NAT_USE_NONE);
+	for (int common = 0; common < 2; common++) {
+		counted(t, r, &answer, XDP_TX, REASON_PASS_ANSWER_NAT,
+			"an answer of a service that a policy on trial lacks");
+		answer.extra = 0;
+	}
+	nat_rig_free(r);
 }
 
 // ---- services in another mode -------------------------------------------------------------------
 
-static void set_modes(const struct nat_chain *n, enum nat_mode mode)
-{
-	for (uint32_t e = 1; e <= n->ends; e++)
-		n->use[e].mode = (uint8_t)mode;
-}
-
 // The general program opens it: the short one knows the mode of now.
-static uint16_t opened_with_options(const struct nat_chain *n, const struct nat_sent *p)
+static uint16_t opened_with_options(const struct nat_rig *r, const struct nat_sent *p)
 {
-	struct outcome o = play(n, p);
+	struct outcome o = play(r, p);
 	const uint8_t *l4 = o.out ? o.out->at + 14 + (p->names.family == 4 ? 28 : 56) : NULL;
 
 	return l4 ? (uint16_t)(l4[0] << 8 | l4[1]) : 0;
 }
 
 // A connection that began in fullnat is still translated; others follow the mode of now.
+static void check_former(struct test *t, const struct nat_rig *r, struct nat_sent in,
+			 struct nat_sent out)
+{
+	struct nat_sent answer = answered(&out, in.extra), back = at_client(answer, &in);
+
+	goes(t, r, &in, &out, "a packet of a former connection");
+	returns(t, r, &answer, &back, "its answer");
+	in.names.sport++;
+	out = in;
+	out.ttl--;
+	set_link(&out, next_hop);
+	goes(t, r, &in, &out, "a packet of another connection");
+}
+
 static void test_former(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(true);
+	struct nat_rig *r = nat_world_new(true);
 
 	for (uint8_t family = 4; family <= 6; family += 2) {
-		struct nat_sent in = asked(family, true, IPPROTO_TCP, NAT_OPTIONS), out, answer;
-		struct nat_sent back;
+		struct nat_sent in = asked(family, true, IPPROTO_TCP, NAT_OPTIONS), out;
 
-		set_modes(n, NAT_USE_FULLNAT);
-		out = at_backend(in, true, opened_with_options(n, &in));
-		set_modes(n, NAT_USE_FORMER);
+		set_modes(r, NAT_USE_FULLNAT);
+		out = at_backend(in, true, opened_with_options(r, &in));
+		set_modes(r, NAT_USE_FORMER);
 		in.flags = out.flags = ACK;
-		goes(t, n, &in, &out, "a packet of a former connection");
-		answer = answered(&out, NAT_OPTIONS);
-		back = at_client(answer, &in);
-		returns(t, n, &answer, &back, "its answer");
-		in.names.sport++;
-		out = in;
-		out.ttl--;
-		set_link(&out, next_hop);
-		goes(t, n, &in, &out, "a packet of another connection");
+		check_former(t, r, in, out);
+		in.extra = out.extra = 0;
+		check_former(t, r, in, out);
 	}
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
 // ---- random packets -----------------------------------------------------------------------------
@@ -654,7 +654,7 @@ static unsigned int draw_extra(uint64_t *state, uint8_t proto)
 
 static void test_random(struct test *t)
 {
-	struct nat_chain *n = nat_chain_new(false);
+	struct nat_rig *r = nat_world_new(false);
 	uint64_t state = 0x9e3779b97f4a7c15ull;
 
 	for (size_t i = 0; i < suite_repeats(RANDOM) && !t->failed; i++) {
@@ -667,21 +667,20 @@ static void test_random(struct test *t)
 		in.payload = draw(&state, 1200);
 		in.tail = draw(&state, 4) ? 0 : draw(&state, 60);
 		in.ttl = (uint8_t)(2 + draw(&state, 254));
-		there_and_back(t, n, in, fullnat, "a random packet");
+		there_and_back(t, r, in, fullnat, "a random packet");
 		if (in.extra & NAT_TAGGED)
 			continue; // the peer has the tag
 		in.tail = 0;
 		in.extra &= ~(unsigned int)NAT_PARTIAL;
 		in.extra &= family == 4 ? ~0u : ~(unsigned int)NAT_OPTIONS;
-		error_back(t, n, in, fullnat, draw_extra(&state, 0) & NAT_OPTIONS,
+		error_back(t, r, in, fullnat, draw_extra(&state, 0) & NAT_OPTIONS,
 			   8 + 2 * draw(&state, 20));
 	}
-	nat_chain_free(n);
+	nat_rig_free(r);
 }
 
 const struct named_test nat_any_tests[] = {
 	{"nat: options and extension headers", test_options},
-	{"nat: the same with a tag", test_tagged_options},
 	{"nat: partial checksums", test_partial},
 	{"nat: partial checksums in generic mode", test_generic},
 	{"nat: UDP without a checksum", test_no_sum},
@@ -694,7 +693,7 @@ const struct named_test nat_any_tests[] = {
 	{"nat: clients without a peer", test_no_peer},
 	{"nat: ICMP errors with options", test_errors},
 	{"nat: packets that are left alone", test_left},
-	{"nat: uncommon packets of a service in another mode", test_former},
+	{"nat: a service that has left it", test_former},
 	{"nat: random packets", test_random},
 	{0},
 };

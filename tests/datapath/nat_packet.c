@@ -90,7 +90,6 @@ static size_t put_transport(const struct nat_sent *p, uint8_t *l4)
 
 static size_t put_packet(const struct nat_sent *p, uint8_t *ip);
 
-// Unreachable: host, or no route.
 static size_t put_error(const struct nat_sent *p, uint8_t *l4)
 {
 	static uint8_t about[FRAME_MAX];
@@ -100,47 +99,59 @@ static size_t put_error(const struct nat_sent *p, uint8_t *l4)
 		header += 8;
 	put_packet(p->about, about);
 	memset(l4, 0, 8);
-	l4[0] = p->names.family == 4 ? 3 : 1;
+	l4[0] = p->flags;
 	memcpy(l4 + 8, about, header + p->quoted);
 	n = 8 + header + p->quoted;
 	put16(l4 + 2, (uint16_t)~fold(add_up(p->names.family == 4 ? 0 : pseudo(p, n), l4, n)));
 	return n;
 }
 
-// Its options, or extension headers; returns their length. *next: the protocol of what follows, and
-// then of the first of them.
-static size_t put_extra(const struct nat_sent *p, uint8_t *at, uint8_t *next)
+// Returns their length.
+static size_t put_options4(const struct nat_sent *p, uint8_t *at)
 {
 	static const uint8_t router_alert[] = {148, 4, 0, 0, 1, 1, 1, 0};
 	static const uint8_t loose_route[] = {131, 7, 4, 10, 9, 9, 9, 0};
+
+	if (!(p->extra & (NAT_OPTIONS | NAT_ROUTED)))
+		return 0;
+	memcpy(at, p->extra & NAT_ROUTED ? loose_route : router_alert, 8);
+	return 8;
+}
+
+static void put_header6(const struct nat_sent *p, uint8_t kind, uint8_t *at)
+{
 	static const uint8_t pad[] = {0, 0, 1, 4, 0, 0, 0, 0};
+	static const uint8_t segments_left[] = {0, 0, 253, 1, 0, 0, 0, 0};
+
+	memcpy(at, kind == IPPROTO_ROUTING ? segments_left : pad, 8);
+	if (kind != IPPROTO_FRAGMENT)
+		return;
+	memset(at, 0, 8);
+	put16(at + 2, p->from);
+	put16(at + 6, p->id);
+}
+
+// Extension headers, the one of a fragment last; returns their length. *next: the protocol of what
+// follows, and then of the first of them.
+static size_t put_headers6(const struct nat_sent *p, uint8_t *at, uint8_t *next)
+{
+	uint8_t kinds[4];
 	size_t n = 0;
 
-	if (p->names.family == 4) {
-		if (!(p->extra & (NAT_OPTIONS | NAT_ROUTED)))
-			return 0;
-		memcpy(at, p->extra & NAT_ROUTED ? loose_route : router_alert, 8);
-		return 8;
-	}
 	if (p->extra & NAT_OPTIONS) {
-		memcpy(at, pad, 8);
-		memcpy(at + 8, pad, 8);
-		at[0] = IPPROTO_DSTOPTS;
-		n = 16;
+		kinds[n++] = IPPROTO_HOPOPTS;
+		kinds[n++] = IPPROTO_DSTOPTS;
 	}
-	if (p->to) {
-		memset(at + n, 0, 8);
-		put16(at + n + 2, p->from);
-		put16(at + n + 6, p->id);
-		if (n)
-			at[n - 8] = IPPROTO_FRAGMENT;
-		n += 8;
+	if (p->extra & NAT_ROUTED)
+		kinds[n++] = IPPROTO_ROUTING;
+	if (p->to)
+		kinds[n++] = IPPROTO_FRAGMENT;
+	for (size_t i = 0; i < n; i++) {
+		put_header6(p, kinds[i], at + 8 * i);
+		at[8 * i] = i + 1 < n ? kinds[i + 1] : *next;
 	}
-	if (n) {
-		at[n - 8] = *next;
-		*next = p->extra & NAT_OPTIONS ? IPPROTO_HOPOPTS : IPPROTO_FRAGMENT;
-	}
-	return n;
+	*next = n ? kinds[0] : *next;
+	return 8 * n;
 }
 
 static void put_ip4(const struct nat_sent *p, uint8_t *ip, size_t extra, size_t n, size_t whole)
@@ -172,7 +183,9 @@ static void put_ip6(const struct nat_sent *p, uint8_t *ip, size_t extra, size_t 
 static size_t put_packet(const struct nat_sent *p, uint8_t *ip)
 {
 	uint8_t l4[FRAME_MAX], next = proto_of(p);
-	size_t header = p->names.family == 4 ? 20 : 40, extra = put_extra(p, ip + header, &next);
+	size_t header = p->names.family == 4 ? 20 : 40;
+	size_t extra = p->names.family == 4 ? put_options4(p, ip + header)
+					    : put_headers6(p, ip + header, &next);
 	size_t whole = p->about ? put_error(p, l4) : put_transport(p, l4);
 	size_t to = p->to && p->to < whole ? p->to : whole, n = to - p->from;
 

@@ -22,7 +22,8 @@ enum nat_extra {
 // quoted IP header.
 struct nat_sent {
 	struct nat_names_of_frame names;
-	uint8_t proto, flags; // flags: of TCP; of SCTP: the type of its first chunk
+	// flags: of TCP; of SCTP: the type of its first chunk; of an error: its type
+	uint8_t proto, flags;
 	uint8_t ttl;
 	unsigned int extra; // enum nat_extra
 	size_t payload;

@@ -1,13 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Builds a small world of nat and fullnat, and its frames.
+// Builds a small world of nat and fullnat, its frames, and routes to its clients.
 #include "tests/datapath/nat_world.h"
 
+#include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "ctl/datapath/clock.h"
+#include "ctl/base/mem.h"
+#include "ctl/table/ring.h"
+
+static const char policy[] = "default pass\n"
+			     "drop from 10.0.0.66\n"
+			     "\"noisy\" pass from 10.0.0.77 log 1/s\n"
+			     "service near4 { vip 10.0.0.1; proto tcp, udp; port 80, 53\n"
+			     "mode nat; connections 1024; backend 10.0.0.3 port 8080 }\n"
+			     "service far4 { vip 10.0.0.2; proto tcp, udp; port 80, 53\n"
+			     "mode fullnat; source 10.0.0.4; backend 10.0.0.3 port 8080 }\n"
+			     "service near6 { vip fd00::1; proto tcp, udp; port 80, 53\n"
+			     "mode nat; connections 1024; backend fd00::3 port 8080 }\n"
+			     "service far6 { vip fd00::2; proto tcp, udp; port 80, 53\n"
+			     "mode fullnat; source fd00::4; backend fd00::3 port 8080 }\n"
+			     "service sctp4 { vip 10.0.0.1; proto sctp; port 9\n"
+			     "mode nat; connections 1024; backend 10.0.0.3 }\n"
+			     "service sctp6 { vip fd00::1; proto sctp; port 9\n"
+			     "mode nat; connections 1024; backend fd00::3 }\n";
+
+// ---- the rig ------------------------------------------------------------------------------------
 
 static const struct hash_key key = {{0x0706050403020100, 0x0f0e0d0c0b0a0908}};
+
+struct nat_rig *nat_world_new(bool former)
+{
+	struct nat_rig *r = nat_rig_new(policy, former);
+
+	r->nat->key = ring_flow_key(&key);
+	return r;
+}
 
 // ---- frames -------------------------------------------------------------------------------------
 
@@ -22,7 +54,6 @@ static uint16_t get16(const uint8_t *at)
 	return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-// TCP without a payload, its checksum 0x1234. Returns the length.
 size_t nat_world_frame(const struct nat_names_of_frame *n, uint8_t flags, uint8_t *out)
 {
 	size_t ip = n->family == 4 ? 20 : 40, width = n->family == 4 ? 4 : 16;
@@ -58,8 +89,6 @@ struct nat_names_of_frame nat_world_read(const uint8_t *frame)
 	return n;
 }
 
-// ---- the rig ------------------------------------------------------------------------------------
-
 struct nat_names_of_frame nat_world_names(uint8_t family, uint8_t src, uint8_t dst)
 {
 	struct nat_names_of_frame n = {.family = family, .sport = 40000, .dport = 80};
@@ -70,32 +99,45 @@ struct nat_names_of_frame nat_world_names(uint8_t family, uint8_t src, uint8_t d
 	return n;
 }
 
-struct nat_rig *nat_world_new(void)
+struct nat_names_of_frame nat_world_turned(const struct nat_names_of_frame *n)
 {
-	struct nat_rig *r = nat_rig_new(&key, clock_hz());
-	const struct backend hop = {
-		.mac = {2, 0, 0, 0, 0, 9},
-		.mac_own = {2, 0, 0, 0, 0, 1},
-		.mtu = 1500,
-		.port = 8080,
-		.ifindex = r->ifindex,
-	};
+	struct nat_names_of_frame t = {.family = n->family, .sport = n->dport, .dport = n->sport};
 
-	nat_rig_lives(r, (uint64_t)30 * clock_hz(), (uint64_t)NAT_WORLD_IDLE_S * clock_hz(),
-		      (uint64_t)60 * clock_hz(), clock_hz());
-	for (uint8_t family = 4; family <= 6; family += 2) {
-		struct nat_names_of_frame n = nat_world_names(family, VIP_NAT, VIP_FULLNAT);
-		struct nat_names_of_frame m = nat_world_names(family, BACKEND, SOURCE);
-		uint32_t id = family == 4 ? 1 : 2;
+	memcpy(t.src, n->dst, sizeof(t.src));
+	memcpy(t.dst, n->src, sizeof(t.dst));
+	return t;
+}
 
-		nat_rig_end(r, family, n.src, 80, IPPROTO_TCP, false);
-		nat_rig_end(r, family, n.dst, 80, IPPROTO_TCP, true);
-		nat_rig_source(r, family, 1, m.dst);
-		nat_rig_cells(r, family, false, (uint8_t[]){0}, 1);
-		nat_rig_cells(r, family, true, (uint8_t[]){1}, 1);
-		nat_rig_backend(r, id, family, m.src, &hop);
-		for (uint32_t s = 0; s < NAT_RIG_RING; s++)
-			r->slots[(family == 6 ? NAT_RIG_RING : 0) + s] = slot_pack(id, 0, 0);
-	}
-	return r;
+// ---- routes -------------------------------------------------------------------------------------
+
+#define DEVICE "natany0"
+
+static bool forward(const char *family)
+{
+	char path[64];
+	CLEANUP_FD int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s/conf/all/forwarding", family);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && write(fd, "1", 1) == 1;
+}
+
+uint32_t nat_world_route(void)
+{
+	if (system("{ ip link add " DEVICE " type veth peer name natany1 && "
+		   "ip addr add 10.0.0.77/24 dev " DEVICE " && "
+		   "ip addr add fd00::77/64 dev " DEVICE " nodad && "
+		   "ip link set " DEVICE " up && ip link set natany1 up && "
+		   "ip neigh add 10.0.0.5 lladdr 02:00:00:00:00:55 dev " DEVICE " && "
+		   "ip neigh add fd00::5 lladdr 02:00:00:00:00:55 dev " DEVICE "; "
+		   "} >/dev/null 2>&1") ||
+	    !forward("ipv4") || !forward("ipv6"))
+		return 0;
+	return if_nametoindex(DEVICE);
+}
+
+void nat_world_unroute(void)
+{
+	if (system("ip link del " DEVICE " >/dev/null 2>&1"))
+		exit(2);
 }

@@ -231,7 +231,7 @@ static bool holds(struct machine *m, uint8_t op, uint64_t a, uint64_t b, unsigne
 // A function of the program itself: R6 to R9 are kept, and the stack is its own.
 static void enter_function(struct machine *m, const struct bpf_insn *i)
 {
-	struct link *link;
+	struct caller *link;
 
 	if (m->n_links == CALLS_MAX - 1) {
 		machine_fail(m, "more than %d nested calls", CALLS_MAX);
@@ -246,7 +246,7 @@ static void enter_function(struct machine *m, const struct bpf_insn *i)
 
 static void leave_function(struct machine *m)
 {
-	const struct link *link = &m->links[--m->n_links];
+	const struct caller *link = &m->links[--m->n_links];
 
 	m->at = link->at;
 	memcpy(&m->r[6], link->saved, sizeof(link->saved));
@@ -340,7 +340,7 @@ static void place_frame(struct machine *m, const uint8_t *frame, size_t bytes)
 		.data_meta = data,
 		.data_hard_start = first,
 		.rxq = (uint64_t)(uintptr_t)m->rxq,
-		.frame_bytes = FRAME_MAX,
+		.frame_bytes = FRAME_MOST,
 	};
 }
 

@@ -12,7 +12,7 @@
 #define CALLS_MAX   8 // nested, as in the kernel
 #define STACK_BYTES 512
 #define FRAME_ROOM  256 // in front of a frame, as in BPF_PROG_TEST_RUN
-#define FRAME_MAX   2048
+#define FRAME_MOST  2048
 #define MAPS_MAX    64
 #define CODES_MAX   8
 #define HELPERS_MAX 16
@@ -27,7 +27,7 @@ struct buff {
 };
 
 // A call that returns here.
-struct link {
+struct caller {
 	size_t at;
 	uint64_t saved[5]; // R6 to R10
 };
@@ -43,7 +43,7 @@ struct machine {
 	const struct code *code;
 	size_t at; // next instruction
 	uint64_t executed;
-	struct link links[CALLS_MAX];
+	struct caller links[CALLS_MAX];
 	size_t n_links;
 	uint64_t jiffies; // what the kernel's clock shows
 	struct helper helpers[HELPERS_MAX];
@@ -53,7 +53,7 @@ struct machine {
 	uint32_t device[512]; // each word is the ifindex, wherever the kernel has it
 	uint64_t cpu;         // its number
 	uint8_t stack[CALLS_MAX * STACK_BYTES];
-	uint8_t frame[FRAME_MAX];
+	uint8_t frame[FRAME_MOST];
 	struct copied_map maps[MAPS_MAX];
 	size_t n_maps;
 	struct code codes[CODES_MAX];

@@ -24,7 +24,7 @@
 
 struct answered {
 	uint32_t verdict, bytes;
-	uint8_t frame[FRAME_MAX];
+	uint8_t frame[FRAME_MOST];
 };
 
 static void ask_kernel(int program, const uint8_t *frame, size_t bytes, struct answered *ret)

@@ -32,7 +32,9 @@ static void world(struct natref *n)
 	n->opening = 34;
 	n->talks = 335;
 	n->closing = 67;
+	n->second = SECOND;
 	n->jiffies = 100000 * SECOND;
+	n->resets_from = UINT64_MAX;
 	for (uint16_t e = 1; e <= 3; e++) {
 		n->ends[e] = (struct natref_end){.family = 4, .proto = TCP, .port = 80};
 		n->ends[e].fullnat = e == 3;
@@ -66,6 +68,7 @@ static struct natref_packet packet(uint8_t client, uint16_t port, uint8_t vip, u
 		.dst = {192, 0, 0, vip},
 		.sport = port,
 		.dport = 80,
+		.hops = 64,
 		.length = 40,
 		.from = {.mac = {2}, .number = 1},
 	};
@@ -74,7 +77,8 @@ static struct natref_packet packet(uint8_t client, uint16_t port, uint8_t vip, u
 /* The answer of the backend to a packet as it was sent. */
 static struct natref_packet answer(const struct natref_answer *a, uint8_t flags)
 {
-	struct natref_packet p = {.family = 4, .proto = TCP, .flags = flags, .length = 40};
+	struct natref_packet p = {
+		.family = 4, .proto = TCP, .flags = flags, .hops = 64, .length = 40};
 
 	memcpy(p.src, a->dst, 16);
 	memcpy(p.dst, a->src, 16);
@@ -85,10 +89,10 @@ static struct natref_packet answer(const struct natref_answer *a, uint8_t flags)
 
 static struct natref_answer from_client(struct natref *n, struct natref_packet p)
 {
-	return natref_packet(n, &p, false);
+	return natref_packet(n, &p);
 }
 
-static void later(struct natref *n, unsigned int seconds)
+static void wait_s(struct natref *n, unsigned int seconds)
 {
 	n->jiffies += (uint64_t)seconds * SECOND;
 }
@@ -103,7 +107,7 @@ static void test_names(struct natref *n)
 	struct natref_answer nat = from_client(n, packet(1, 5000, 1, SYN));
 	struct natref_answer full = from_client(n, packet(1, 5000, 3, SYN));
 	struct natref_packet p = answer(&full, SYN | ACK);
-	struct natref_answer back = natref_packet(n, &p, true);
+	struct natref_answer back = natref_packet(n, &p);
 
 	expect(nat.fate == NATREF_SENT && nat.src[0] == 203 && nat.sport == 5000,
 	       "nat: the client");
@@ -115,10 +119,10 @@ static void test_names(struct natref *n)
 	       "back: the VIP");
 	expect(back.dst[3] == 1 && back.dport == 5000, "back: the client");
 	p = answer(&nat, SYN | ACK);
-	back = natref_packet(n, &p, true);
+	back = natref_packet(n, &p);
 	expect(back.fate == NATREF_ANSWERED && back.src[3] == 1 && back.dst[3] == 1, "nat: back");
 	p.sport++;
-	expect(natref_packet(n, &p, true).fate == NATREF_LEFT, "an answer from another port");
+	expect(natref_packet(n, &p).fate == NATREF_LEFT, "an answer from another port");
 }
 
 static void test_states(struct natref *n)
@@ -127,11 +131,11 @@ static void test_states(struct natref *n)
 	struct natref_packet fin = answer(&a, FIN);
 
 	expect(state(n, &a) == NATREF_OPENING, "a SYN opens");
-	natref_packet(n, &(struct natref_packet){0}, true);
+	natref_packet(n, &(struct natref_packet){0});
 	from_client(n, packet(2, 5000, 1, ACK));
 	expect(state(n, &a) == NATREF_TALKS, "an ACK of the client talks");
-	natref_packet(n, &fin, true);
-	natref_packet(n, &fin, true);
+	natref_packet(n, &fin);
+	natref_packet(n, &fin);
 	expect(state(n, &a) == NATREF_CLOSING, "a repeated FIN closes one side");
 	from_client(n, packet(2, 5000, 1, FIN));
 	expect(state(n, &a) == NATREF_CLOSED, "both sides have closed");
@@ -179,7 +183,7 @@ static void test_fullness(struct natref *n)
 	unsigned int count = fill(n, ACK);
 
 	expect(count > 53000 && count < NATREF_PLACES - 1024, "a block takes 53,000 connections");
-	later(n, 400);
+	wait_s(n, 400);
 	expect(from_client(n, packet(200, 1, 3, SYN)).fate == NATREF_SENT,
 	       "an expired place is taken");
 }
@@ -200,13 +204,13 @@ static void test_udp(struct natref *n)
 	expect(a.fate == NATREF_SENT && state(n, &a) == NATREF_OPENING, "any packet of UDP opens");
 	back = answer(&a, 0);
 	back.proto = UDP;
-	natref_packet(n, &back, true);
+	natref_packet(n, &back);
 	expect(state(n, &a) == NATREF_CLOSING, "an answer makes it known");
-	later(n, 30);
+	wait_s(n, 30);
 	from_client(n, p);
-	later(n, 45);
-	expect(natref_packet(n, &back, true).fate == NATREF_ANSWERED, "a packet keeps it open");
-	later(n, 80);
+	wait_s(n, 45);
+	expect(natref_packet(n, &back).fate == NATREF_ANSWERED, "a packet keeps it open");
+	wait_s(n, 80);
 	from_client(n, p);
 	expect(state(n, &a) == NATREF_OPENING, "one that has ended begins again");
 }
@@ -218,24 +222,60 @@ static void test_peer(struct natref *n)
 
 	p.from.mac[0] = 3;
 	from_client(n, p);
-	expect(natref_packet(n, &back, true).to.mac[0] == 3,
-	       "a SYN that is repeated names the way back");
+	expect(natref_packet(n, &back).to.mac[0] == 3, "a SYN that is repeated names the way back");
 	p.flags = ACK;
 	from_client(n, p);
 	p.flags = SYN;
 	p.from.mac[0] = 4;
 	from_client(n, p);
-	expect(natref_packet(n, &back, true).to.mac[0] == 3, "a later SYN does not move it");
+	expect(natref_packet(n, &back).to.mac[0] == 3, "a later SYN does not move it");
 	p.flags = ACK;
 	from_client(n, p);
-	expect(natref_packet(n, &back, true).to.mac[0] == 4, "a packet of the connection does");
+	expect(natref_packet(n, &back).to.mac[0] == 4, "a packet of the connection does");
+}
+
+static void test_fragments(struct natref *n)
+{
+	struct natref_packet first = packet(9, 5000, 3, SYN), later;
+	struct natref_answer a;
+
+	first.id = 77;
+	first.part = NATREF_FIRST;
+	later = first;
+	later.part = NATREF_LATER;
+	later.sport = later.dport = later.flags = 0;
+	expect(from_client(n, later).fate == NATREF_FRAGMENT, "a fragment before its first one");
+	a = from_client(n, first);
+	expect(from_client(n, later).place == a.place, "a fragment after its first one");
+	later.id++;
+	expect(from_client(n, later).fate == NATREF_FRAGMENT, "a fragment of another packet");
+	later.id--;
+	wait_s(n, 6);
+	expect(from_client(n, later).fate == NATREF_FRAGMENT, "a fragment that comes too late");
+}
+
+static void test_replies(struct natref *n)
+{
+	struct natref_packet p = packet(10, 5000, 3, ACK);
+
+	expect(from_client(n, p).fate == NATREF_UNKNOWN, "no reset yet");
+	n->resets_from = n->jiffies;
+	expect(from_client(n, p).fate == NATREF_RESET, "a reset");
+	p.flags = RST;
+	expect(from_client(n, p).fate == NATREF_UNKNOWN, "no reset about a reset");
+	p.flags = SYN;
+	p.length = 1501;
+	expect(from_client(n, p).fate == NATREF_TOO_BIG, "too big");
+	p.length = 40;
+	p.hops = 1;
+	expect(from_client(n, p).fate == NATREF_EXPIRED, "no hop left");
 }
 
 int main(int argc, char **argv)
 {
-	static void (*const tests[])(struct natref *
-				     n) = {test_names,     test_states, test_clash, test_fullness,
-					   test_half_open, test_udp,    test_peer};
+	static void (*const tests[])(struct natref * n) = {
+		test_names, test_states, test_clash,     test_fullness, test_half_open,
+		test_udp,   test_peer,   test_fragments, test_replies};
 	static struct natref n;
 
 	if (argc != 2 || strcmp(argv[1], "--selftest")) {
