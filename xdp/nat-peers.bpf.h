@@ -41,7 +41,10 @@ __noinline __u32 nat_peer_number(const struct nat_peer *p)
 
 	if (!p || !p->number || !p->word[0] || is_test())
 		return 0;
-	hash = (p->word[0] ^ p->word[1] * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull >> 32;
+	/* A product carries upwards only, and MAC addresses of a network differ in the upper bytes
+	 * of a word. */
+	hash = p->word[0] ^ p->word[1] * 0x9e3779b97f4a7c15ull;
+	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93ull >> 32;
 	for (int i = 0; i < NAT_PEER_TRIES; i++) {
 		__u64 number = BOUND(hash + i, NAT_PEERS - 1);
 		struct nat_peer *at = nat_peer_at(number);
