@@ -9,17 +9,18 @@
 /* Slots in which a backend is looked for that does not clash: the flow's, and the next ones. */
 #define NAT_RING_STEPS 16
 
-/* A packet to a VIP, as far as its connection depends on it. */
+/* A packet, as far as its connection depends on it. */
 struct nat_ask {
 	struct nat_key key;
 	struct nat_peer peer; /* where it has arrived from */
 	__u64 hash;           /* of client, port and protocol */
 	__u32 src[4], dst[4];
 	__u32 ports;
-	__u32 end;    /* its number */
-	__u32 event;  /* enum nat_event */
-	__u32 length; /* of IP */
-	__u32 room;   /* written if it is too long for its backend: the MTU there */
+	__u32 end;            /* its number */
+	__u32 event;          /* enum nat_event */
+	__u32 length;         /* of IP */
+	__u32 room;           /* written if it is too long for its backend: the MTU there */
+	struct nat_held held; /* written by nat_in_groups4() and nat_in_groups6(): the connection */
 };
 
 /* In a map, because the chain of calls needs the stack. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Packets of nat and fullnat that change nothing, in the short program.
  *
- * Most packets are of a connection that talks, is in its first place, has the same peer as before,
+ * Most packets are of a connection that talks, is in a newest block, has the same peer as before,
  * and was written a short time ago. They are sent here, in both directions, with few instructions.
  * All others are left, before anything is written: NAT_LEAVE. */
 #pragma once
@@ -80,44 +80,124 @@ static __always_inline const void *nat_first_bucket(const int family, __u64 bloc
 		      : NULL;
 }
 
-/* The connection with this key, if it is in its first bucket. *ret_position: in the bucket. */
-static __always_inline bool nat_find_first(const int family, __u64 block, __u32 half,
-					   const struct nat_key *k, const bool without_end,
-					   struct nat_held *ret, __u64 *ret_position)
+/* A connection as it is looked for, in the newest blocks of its cells. By value: the compiler keeps
+ * it in registers. */
+struct nat_wanted {
+	__u64 hash;
+	__u64 fullnat; /* 0 or 1 */
+	struct nat_key key;
+	bool answers; /* a constant: the end of the key does not count */
+};
+
+/* Its place if that is in the first bucket, or NAT_NOWHERE. */
+static __always_inline __u64 nat_find_first(const int family, const struct nat_wanted w,
+					    struct nat_held *ret)
 {
-	const __u32 size = nat_bucket_size(family);
+	const __u32 size = nat_bucket_size(family), half = w.hash;
+	const __u64 *cells = nat_cells_of(family) + BOUND(w.fullnat, 1) * 2 * NAT_CELLS;
+	__u64 block = (nat_cell_in(cells, half) & 0xff) - 1, position;
 	union nat_entry e = {nat_first_bucket(family, block, half)};
-	__u64 position;
 
 	if (unlikely(!e.e4))
-		return false;
-	position = BOUND(nat_position(family, e, k, without_end), size - 1);
-	*ret_position = position;
+		return NAT_NOWHERE;
+	position = BOUND(nat_position(family, e, &w.key, w.answers), size - 1);
 	if (family == 4)
 		e.e4 += position;
 	else
 		e.e6 += position;
-	return likely(nat_hold_entry(family, e, ret)) &&
-	       likely(!nat_keys_differ(&ret->key, k, without_end ? NAT_WITHOUT_END : ~0ull));
+	if (unlikely(!nat_hold_entry(family, e, ret)) ||
+	    nat_keys_differ(&ret->key, &w.key, w.answers ? NAT_WITHOUT_END : ~0ull))
+		return NAT_NOWHERE;
+	return (nat_group(family, block, half) + nat_own_bucket(family, half)) * size + position;
 }
 
-static __always_inline __u64 nat_newest(__u64 cell)
+/* The first place of a group that has the key, in the block of the lowest byte of the cell. */
+static __always_inline __u64 nat_first_in(const int family, __u64 cell, __u32 half,
+					  const struct nat_key *k, __u64 mask)
 {
-	return (cell & 0xff) - 1;
+	__u64 group = nat_group(family, (cell & 0xff) - 1, half);
+	__u64 bits = cell & 0xff ? nat_matches(family, group, k, mask) : 0;
+
+	return bits ? group * nat_bucket_size(family) + __builtin_popcountll(bits ^ (bits - 1)) - 1
+		    : NAT_NOWHERE;
 }
 
-/* The port of a source: the number of the place in its block. */
-static __always_inline __u16 nat_port_of(const int family, __u32 half, __u64 position)
+__noinline __u64 nat_first_in4(__u64 cell, __u32 half, const struct nat_key *k, __u64 mask)
 {
-	return (nat_group(family, 0, half) + nat_own_bucket(family, half)) *
-		       nat_bucket_size(family) +
-	       position;
+	return k ? nat_first_in(4, cell, half, k, mask) : NAT_NOWHERE;
+}
+
+__noinline __u64 nat_first_in6(__u64 cell, __u32 half, const struct nat_key *k, __u64 mask)
+{
+	return k ? nat_first_in(6, cell, half, k, mask) : NAT_NOWHERE;
+}
+
+static __always_inline __u64 nat_in_either(const int family, const struct nat_ask *a,
+					   const __u64 *cells, int which, __u64 mask)
+{
+	__u32 half = which ? a->hash >> 32 : a->hash;
+	__u64 cell = nat_cell_in(cells, half);
+
+	return family == 4 ? nat_first_in4(cell, half, &a->key, mask)
+			   : nat_first_in6(cell, half, &a->key, mask);
+}
+
+/* The place of the question's connection in the two groups, and the connection: in a table that is
+ * nearly full, many are not in their first bucket. */
+static __always_inline __u64 nat_in_groups(const int family, struct nat_ask *a, __u32 fullnat,
+					   __u32 answers)
+{
+	const __u64 *cells = nat_cells_of(family) + BOUND(fullnat, 1) * 2 * NAT_CELLS;
+	__u64 mask = answers ? NAT_WITHOUT_END : ~0ull;
+	__u64 place = nat_in_either(family, a, cells, 0, mask);
+
+	if (place == NAT_NOWHERE)
+		place = nat_in_either(family, a, cells, 1, mask);
+	return place != NAT_NOWHERE && nat_hold(family, place, &a->held) &&
+			       !nat_keys_differ(&a->held.key, &a->key, mask)
+		       ? place
+		       : NAT_NOWHERE;
+}
+
+__noinline __u64 nat_in_groups4(struct nat_ask *a, __u32 fullnat, __u32 answers)
+{
+	return a ? nat_in_groups(4, a, fullnat, answers) : NAT_NOWHERE;
+}
+
+__noinline __u64 nat_in_groups6(struct nat_ask *a, __u32 fullnat, __u32 answers)
+{
+	return a ? nat_in_groups(6, a, fullnat, answers) : NAT_NOWHERE;
+}
+
+static __always_inline __u64 nat_find_second(const int family, const struct nat_wanted w,
+					     struct nat_held *ret)
+{
+	struct nat_ask *ask = nat_ask_get();
+	__u64 place;
+
+	if (!ask)
+		return NAT_NOWHERE;
+	ask->hash = w.hash;
+	ask->key = w.key;
+	place = family == 4 ? nat_in_groups4(ask, w.fullnat, w.answers)
+			    : nat_in_groups6(ask, w.fullnat, w.answers);
+	*ret = ask->held;
+	return place;
+}
+
+static __always_inline __u64 nat_find_newest(const int family, const struct nat_wanted w,
+					     struct nat_held *ret)
+{
+	__u64 place = nat_find_first(family, w, ret);
+
+	if (unlikely(place == NAT_NOWHERE))
+		place = nat_find_second(family, w, ret);
+	return place;
 }
 
 struct nat_found {
 	struct nat_held held;
-	__u64 block, position;
-	__u32 half;
+	__u64 place;
 };
 
 /* ---- to the backend -------------------------------------------------------------------------- */
@@ -142,14 +222,15 @@ static __always_inline bool nat_find_steady(const int family, const struct nat_p
 {
 	const __u32 *src = addresses_of(p.at.ip, family);
 	__u16 port = *l4_of(p.at.ip, family);
-	struct nat_key k = nat_key_of(family, src, port, end);
+	const struct nat_wanted w = {
+		.hash = nat_hash(family, src, port, proto_of(p.at.ip, family)),
+		.fullnat = fullnat,
+		.key = nat_key_of(family, src, port, end),
+	};
 	struct nat_peer peer;
 
-	ret->half = nat_hash(family, src, port, proto_of(p.at.ip, family));
-	ret->block = nat_newest(nat_cell_of(family, fullnat, ret->half));
-	if (unlikely(!nat_find_first(family, ret->block, ret->half, &k, false, &ret->held,
-				     &ret->position)) ||
-	    unlikely(!nat_stays(p.k, ret->held.word)))
+	ret->place = nat_find_newest(family, w, &ret->held);
+	if (unlikely(ret->place == NAT_NOWHERE) || unlikely(!nat_stays(p.k, ret->held.word)))
 		return false;
 	peer = nat_peer_of(p.from);
 	return likely(nat_is_peer(nat_peer(ret->held.word), &peer));
@@ -163,7 +244,6 @@ static __always_inline int nat_forward_steady(struct xdp_md *ctx, const int fami
 	/* NAT_USE_FORMER too: what the block says. */
 	__u64 fullnat = use->mode >> 1;
 	const __u32 *source = NULL;
-	__u16 sport = 0;
 	struct nat_found f = {};
 	const struct backend *to;
 	struct nat_names names;
@@ -175,11 +255,9 @@ static __always_inline int nat_forward_steady(struct xdp_md *ctx, const int fami
 	    unlikely(!nat_is_sendable(ctx, to, p.k.length)))
 		return NAT_LEAVE;
 	nat_test_note(end, 0, f.held.word);
-	if (fullnat) {
-		source = nat_block_of(family, f.block << NAT_PLACES_LOG2)->source;
-		sport = nat_port_of(family, f.half, f.position);
-	}
-	nat_steady_names(family, p, source, sport, to, &names);
+	if (fullnat)
+		source = nat_block_of(family, f.place)->source;
+	nat_steady_names(family, p, source, f.place, to, &names);
 	nat_translate(p.at.ip, p.k, family, &names);
 	if (unlikely(!nat_put_link(ctx, p.at, family, to, *(const volatile __u16 *)&to->vlan)))
 		return nat_dropped(end, REASON_DROP_FORWARD);
@@ -209,22 +287,21 @@ static __always_inline bool nat_find_port(const int family, __u64 block, __u16 p
 	return nat_hold_entry(family, e, ret);
 }
 
-/* The connection that the packet answers, if it is in its first place. may: of
- * nat_may_answer(). */
+/* The connection that the packet answers, if its client has no other one with this port. may: as
+ * nat_may_answer() says. */
 static __always_inline bool nat_find_answered(const int family, const struct nat_packet p,
 					      __u64 may, struct nat_held *ret)
 {
 	const __u32 *dst = nat_dst_of(p.at.ip, family);
 	const __u16 *ports = l4_of(p.at.ip, family);
-	struct nat_key k = nat_key_of(family, dst, ports[1], 0);
-	__u64 block, position;
-	__u32 half;
+	struct nat_wanted w = {.answers = true};
+	__u64 block;
 
 	if (may & NAT_TO_SOURCE && (block = nat_block_at(family, dst, nat_mix(family, dst, 0))))
 		return nat_find_port(family, block - 1, ports[1], ret);
-	half = nat_hash(family, dst, ports[1], proto_of(p.at.ip, family));
-	block = nat_newest(nat_cell_in(nat_cells_of(family), half));
-	return nat_find_first(family, block, half, &k, true, ret, &position);
+	w.hash = nat_hash(family, dst, ports[1], proto_of(p.at.ip, family));
+	w.key = nat_key_of(family, dst, ports[1], 0);
+	return nat_find_newest(family, w, ret) != NAT_NOWHERE;
 }
 
 static __always_inline int nat_answer_steady(struct xdp_md *ctx, const int family,
