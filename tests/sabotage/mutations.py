@@ -9,6 +9,8 @@ CLASSIFY = "xdp/classify.bpf.h"
 OVERLAY, LINES = "xdp/overlay.bpf.h", "xdp/lines.bpf.h"
 SERVICE, PINS, FORWARD = "xdp/short-service.bpf.h", "xdp/pins.bpf.h", "xdp/forward.bpf.h"
 NAT_COMMON, NAT_TABLE, NAT_BEGIN = "common/nat.h", "xdp/nat-table.bpf.h", "xdp/nat-begin.bpf.h"
+NAT_WAYS, NAT_REWRITE, NAT_ANY = "xdp/nat-ways.bpf.h", "xdp/nat-rewrite.bpf.h", "xdp/nat-any.bpf.h"
+NAT_STEADY = "xdp/nat-steady.bpf.h"
 FRAME = "xdp/short-frame.bpf.h"
 TABLE4, TABLE6, MATRIX = "common/table4.h", "common/table6.h", "common/matrix.h"
 
@@ -71,7 +73,7 @@ MUTATIONS = [
     ("the row that is called for another side", MATCH, "small_row(table6_row(NULL, SIDE_DESTINATION,", "small_row(table6_row(NULL, SIDE_SOURCE,",
      "tables nodes6+service"),
     ("what passes and asks", "ctl/table/image.c", ": MATRIX_ASK;", ": REASON_PASS_RULE;", "tables asks"),
-    ("a sample after its lease", SAMPLE, "bpf_jiffies64() >= knobs.sample_until", "!knobs.sample_until", "datapath sample: lease"),
+    ("a sample after its lease", SAMPLE, "return now < until ? share : 0;", "return until | now ? share : 0;", "datapath sample: lease"),
     ("a sample that is lost uncounted", SAMPLE, "tally(TALLY_SAMPLES_LOST);", "", "datapath sample: full ring"),
     ("a sample of an answer too", "xdp/finish.bpf.h", " && !is_of_reject(reason)", "", "datapath sample: rules"),
     ("a record of log that is written before it is claimed", LOG, "\tif (!r || !log_claim(r, n + 1)) {",
@@ -152,9 +154,10 @@ MUTATIONS = [
     ("a living connection gives way", NAT_COMMON, "return gives * (nat_age(word, time) + 1)",
      "return (gives | half_open) * (nat_age(word, time) + 1)", "nats 200000 1"),
     ("clashes are not seen", NAT_BEGIN, "mode != NAT_USE_FULLNAT && nat_clashes(", "mode == NAT_USE_FULLNAT && nat_clashes(", "nats 40000 1"),
-    ("a repeated FIN closes both sides", NAT_COMMON, "event == NAT_CLOSES && closer != side", "event == NAT_CLOSES", "nats 40000 1"),
-    ("a SYN moves the way back", NAT_BEGIN, "(a->event != NAT_OPENS || nat_state(word) == NAT_OPENING) &&", "(a->event < 9) &&", "nats 40000 1"),
-    ("the backend of an answer is not compared", "xdp/nat-ways.bpf.h", "likely(nat_is_with(family, ret, from))", "true",
+    ("a repeated FIN closes both sides", NAT_COMMON, "event == NAT_CLOSES && (state == NAT_OPENING || closer != side)",
+     "event == NAT_CLOSES", "nats 40000 1"),
+    ("a SYN moves the way back", NAT_BEGIN, "(a->event != NAT_OPENS || nat_state(new) == NAT_OPENING) &&", "(a->event < 9) &&", "nats 40000 1"),
+    ("the backend of an answer is not compared", NAT_WAYS, "likely(nat_is_with(family, ret, from))", "true",
      "nats 40000 1"),
     ("a walk forgets the cells of connections", "ctl/table/nat_walk.c", "note_cells(w, s);\n}", "(void)note_cells;\n}",
      "datapath nat walk"),
@@ -162,5 +165,32 @@ MUTATIONS = [
      "datapath nat walk"),
     ("a block that cells name is removed", "ctl/control/nat_tidy.c", "|| is_named(nat, family, block))", "|| (is_named(nat, family, block) && block))",
      "datapath nat walk"),
-    ("UDP without a checksum gets one", "xdp/nat-rewrite.bpf.h", "if (!*check)", "if (*check == 1)", "nats 40000 1"),
+    ("UDP without a checksum gets one", NAT_REWRITE, "if (!*check)", "if (*check == 1)", "nats 40000 1"),
+    ("the checksum of TCP stays", NAT_REWRITE, "l4[8] = sum_moved(l4[8], growth);", "l4[8] = sum_moved(l4[8], 0 * growth);", "nats 40000 1"),
+    ("the checksum of IP has the hop", NAT_REWRITE, "sum_moved(ip4->check, growth + (__u16)~bpf_htons(0x0100))", "sum_moved(ip4->check, growth)", "nats 40000 1"),
+    ("the checksum of an error is the one of IPv4", "xdp/nat-icmp.bpf.h", "family == 6 ? delta + moved : delta", "delta + 0 * moved",
+     "nats 40000 1"),
+    ("the key is written before the place is taken", NAT_TABLE, "\told = read_word(place);\n",
+     "\told = read_word(place);\n\tnat_write_key(family, bucket, at, k);\n", "datapath nat: no place"),
+    ("a place is taken that another CPU has taken", NAT_TABLE, "(place, old, word | NAT_CLAIMED) != old)",
+     "(place, old, word | NAT_CLAIMED) == ~0ull)", "datapath nat: no place"),
+    ("the end is not compared", NAT_TABLE, "nat_matches(4, group, k, mask)", "nat_matches(4, group, k, mask & NAT_WITHOUT_END)", "nats 40000 1"),
+    ("the short program does not compare the end", NAT_STEADY, "&k, false, &ret->held,", "&k, true, &ret->held,", "nats 200000 1"),
+    ("the short program does not compare the peer", NAT_STEADY, "likely(nat_is_peer(nat_peer(ret->held.word), &peer))",
+     "likely(peer.number)", "nats 40000 1"),
+    ("the short program sends in every state", NAT_STEADY, "(word & mask) == state << NAT_TIME_BITS &&", "word && mask && state &&",
+     "nats 40000 1"),
+    ("the short program answers for any backend", NAT_STEADY, "!nat_is_with(family, &h, &from)", "!h.word", "nats 40000 1"),
+    ("a connection that talks is not renewed", NAT_COMMON, "if (new == state && nat_age(word, time) < nat_life(lives, word) >> 3)",
+     "if (new == state)", "nats 40000 1"),
+    ("the tag is no part of the way back", "xdp/nat-peers.bpf.h", "peer.vlan = from.vlan & 0xfff;", "peer.vlan = from.vlan & 0;",
+     "nats 40000 1"),
+    ("a service in another mode begins connections", NAT_BEGIN, "if (use->mode == NAT_USE_FORMER)", "if (use->mode > NAT_USE_FORMER)",
+     "datapath nat:"),
+    ("a blocked client gets answers", NAT_WAYS, "if (nat_is_blocked(family, names.dst, p.k.length))",
+     "if (!family && nat_is_blocked(family, names.dst, p.k.length))", "datapath nat: entries"),
+    ("resets in the first time after an attach", NAT_ANY, "pkt->proto != IPPROTO_TCP || now_jiffies() < nat()->resets_from",
+     "pkt->proto != IPPROTO_TCP", "datapath nat: resets"),
+    ("fragments of another packet", "xdp/nat-fragments.bpf.h", "*ret = ip->id;", "*ret = ip->version;", "datapath nat: fragments"),
+    ("an error changes the connection", NAT_ANY, "if (pkt->quoted)\n\t\treturn NAT_GOES_ON;", "", "datapath nat:"),
 ]
