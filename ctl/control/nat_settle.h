@@ -25,8 +25,8 @@ void nat_served_free(struct nat_served *s);
 // By the number of an end: 1: one of the policies can begin its connections.
 void nat_served_begins(const struct nat_served *s, uint8_t ret[NAT_ENDS]);
 
-// Under the lock, after a switch, after the end of a trial, and before an apply, in case the
-// previous command was interrupted: new connections take the blocks of the policy that packets
+// Under the lock, after a switch, after the end of a trial, and before an apply or a walk, in case
+// the previous command was interrupted: new connections take the blocks of the policy that packets
 // meet; ends that no policy serves are removed with their connections, whose number is added to
 // *ret_freed (may be NULL). The call can be repeated. 0 or -errno with err set.
 int nat_settle(const struct instance *i, size_t *ret_freed, struct err *err);

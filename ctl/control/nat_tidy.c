@@ -8,6 +8,7 @@
 #include "common/service.h"
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/nat_settle.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/lb_maps.h"
 #include "ctl/datapath/lock.h"
@@ -128,6 +129,7 @@ static int find_down(const struct instance *i, struct lb_ids *ret, struct err *e
 	return 0;
 }
 
+// An apply that was killed after its switch has left cells, ends and blocks as they were before.
 int nat_tidy_now(const char *instance, const char *command, struct nat_unused *unused,
 		 struct nat_tidied *ret, struct err *err)
 {
@@ -138,7 +140,8 @@ int nat_tidy_now(const char *instance, const char *command, struct nat_unused *u
 
 	if (code)
 		return code;
-	if ((code = instance_open(instance, &i, err)) || (code = find_down(i, down, err)))
+	if ((code = instance_open(instance, &i, err)) || (code = nat_settle(i, NULL, err)) ||
+	    (code = find_down(i, down, err)))
 		return code;
 	return nat_tidy(i, down, unused, ret, err);
 }

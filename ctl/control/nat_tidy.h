@@ -22,8 +22,9 @@ struct nat_tidied {
 int nat_tidy(const struct instance *i, const struct lb_ids *down, struct nat_unused *unused,
 	     struct nat_tidied *ret, struct err *err);
 
-// The same under the lock of the instance, with the backends that are down in the active policy.
-// command: its line, for the lock.
+// The same under the lock of the instance, with the backends that are down in the active policy,
+// after the work of an interrupted apply was completed (control/nat_settle). command: its line, for
+// the lock.
 int nat_tidy_now(const char *instance, const char *command, struct nat_unused *unused,
 		 struct nat_tidied *ret, struct err *err);
 
