@@ -191,7 +191,7 @@ static int prepare_connections(const struct candidate *c, struct err *err)
 	struct instance own = {0};
 
 	generation_own_nat(c->generation, &own);
-	return nat_apply_prepare(&c->lb.nat, c->resolved, c->lb.lb, &own, &c->lb.clock, err);
+	return nat_apply_prepare(&c->lb.nat, &own, &c->lb.clock, err);
 }
 
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err)

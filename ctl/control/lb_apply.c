@@ -264,7 +264,7 @@ static int plan_connections(struct lb_apply *s, const struct resolved *r, const 
 	if (code || (code = check_memory(s, err)) || !s->nat.plan)
 		return code;
 	warn_of_sources(s);
-	return i ? nat_apply_prepare(&s->nat, r, s->lb, i, &s->clock, err) : 0;
+	return i ? nat_apply_prepare(&s->nat, i, &s->clock, err) : 0;
 }
 
 int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct instance *i,

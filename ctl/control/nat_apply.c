@@ -2,7 +2,6 @@
 // Plans and prepares the table of connections for a policy.
 #include "ctl/control/nat_apply.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "ctl/datapath/nat_maps.h"
 #include "ctl/table/nat_cells.h"
 #include "ctl/table/nat_names.h"
+#include "ctl/table/nat_near.h"
 
 void nat_apply_free(struct nat_apply *a)
 {
@@ -151,38 +151,7 @@ static void fill_empty_cells(struct nat_table *t, const struct nat_wish *w)
 		}
 }
 
-// Answers of the member to each port of its service, or from its own port.
-static void note_member(struct nat_table *t, const struct resolved_service *s,
-			const struct lb_member *m, uint8_t proto)
-{
-	uint32_t addr[4];
-
-	memcpy(addr, m->addr, sizeof(addr));
-	if (m->port) {
-		nat_near_backend(t, m->family, addr, m->port, proto);
-		return;
-	}
-	for (size_t i = 0; i < s->ports.n; i++)
-		for (uint32_t p = s->ports.at[i].first; p <= s->ports.at[i].last; p++)
-			nat_near_backend(t, m->family, addr, (uint16_t)p, proto);
-}
-
-static void note_backends(struct nat_table *t, const struct resolved *r, const struct lb_state *lb)
-{
-	for (size_t n = 0; n < r->n_services; n++) {
-		const struct lb_service *s = &lb->services[n];
-
-		for (uint32_t m = 0; s->mode == SERVICE_NAT && m < s->n_members; m++)
-			for (unsigned proto = 0; proto < 256; proto++)
-				if (bits_has(r->services[n].proto.bits, proto))
-					note_member(t, &r->services[n],
-						    &lb->members[s->first_member + m],
-						    (uint8_t)proto);
-	}
-}
-
-int nat_apply_prepare(const struct nat_apply *a, const struct resolved *r,
-		      const struct lb_state *lb, const struct instance *i, const struct clock *now,
+int nat_apply_prepare(const struct nat_apply *a, const struct instance *i, const struct clock *now,
 		      struct err *err)
 {
 	CLEANUP_NAT_MAPS struct nat_maps *m = NULL;
@@ -199,7 +168,7 @@ int nat_apply_prepare(const struct nat_apply *a, const struct resolved *r,
 		return code;
 	hold_resets(t, &a->plan->wish, now);
 	extend_life(t, &a->plan->wish);
-	note_backends(t, r, lb);
+	nat_near_add((uint64_t *)t->near, a->plan->wish.near);
 	fill_empty_cells(t, &a->plan->wish);
 	return 0;
 }

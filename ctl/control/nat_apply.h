@@ -34,6 +34,5 @@ int nat_apply_plan(struct nat_apply *a, const struct resolved *r, const struct l
 		   struct err *err);
 // Writes new ends, blocks, sources, and the backends whose answers are looked for. 0 or -errno with
 // err set.
-int nat_apply_prepare(const struct nat_apply *a, const struct resolved *r,
-		      const struct lb_state *lb, const struct instance *i, const struct clock *now,
+int nat_apply_prepare(const struct nat_apply *a, const struct instance *i, const struct clock *now,
 		      struct err *err);

@@ -28,10 +28,11 @@ int nat_served_read(const struct instance *i, struct nat_served *ret, struct err
 		return code;
 	now = state.expired ? state.previous : state.active;
 	other = state.expired ? state.active : state.previous;
-	*ret = (struct nat_served){0};
-	if ((code = nat_kept_read(i, now, &ret->now, err)))
-		return code;
-	return state.deadline && other != now ? nat_kept_read(i, other, &ret->other, err) : 0;
+	if (!state.deadline || other == now)
+		other = 0;
+	*ret = (struct nat_served){.generations = {now, other}};
+	code = nat_kept_read(i, now, &ret->now, err);
+	return code ? code : nat_kept_read(i, other, &ret->other, err);
 }
 
 void nat_served_free(struct nat_served *s)

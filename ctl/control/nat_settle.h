@@ -16,8 +16,9 @@ struct nat_wish;
 
 // The policies that packets can meet, as far as they need the table.
 struct nat_served {
-	struct nat_kept *now;   // packets meet it; NULL: it needs no table
-	struct nat_kept *other; // they can meet it when a trial ends; NULL: the same
+	struct nat_kept *now;    // packets meet it; NULL: it needs no table
+	struct nat_kept *other;  // they can meet it when a trial ends; NULL: the same
+	uint32_t generations[2]; // their numbers; 0: not known, or the same
 };
 int nat_served_read(const struct instance *i, struct nat_served *ret, struct err *err);
 void nat_served_free(struct nat_served *s);

@@ -13,9 +13,11 @@
 #include "ctl/datapath/lb_maps.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/maps.h"
+#include "ctl/datapath/nat_kept.h"
 #include "ctl/datapath/nat_maps.h"
 #include "ctl/table/nat_cells.h"
 #include "ctl/table/nat_names.h"
+#include "ctl/table/nat_near.h"
 
 static bool is_named(const struct nat_table *nat, int family, uint32_t block)
 {
@@ -55,16 +57,36 @@ static int remove_blocks(struct nat_maps *m, int family, struct nat_tidied *tidi
 	return 0;
 }
 
+// Connections begin only with backends of the policies that packets can meet: the packets that have
+// met another one are through before the walk. Where the policy is not known, each bit stays.
+static void renew_near(const struct nat_tables *t, const struct nat_served *s,
+		       const struct nat_census *census)
+{
+	static const uint64_t none[NAT_NEAR_WORDS];
+	const uint64_t *needed[] = {
+		census->near,
+		s->now ? s->now->wish.near : none,
+		s->other ? s->other->wish.near : none,
+	};
+
+	if (s->generations[0])
+		nat_near_renew((uint64_t *)t->nat->near, needed, ARRAY_SIZE(needed));
+}
+
 static int walk(struct nat_maps *m, const struct instance *i, struct nat_unused *unused,
 		struct nat_census *ret, struct err *err)
 {
+	CLEANUP_NAT_SERVED struct nat_served served = {0};
 	const struct nat_tables *t = nat_maps_tables(m);
 	struct clock now;
 	int code = instance_clock(i, &now, err);
 
-	if (code)
+	if (code || (code = nat_served_read(i, &served, err)) ||
+	    (code = nat_maps_add_backends(m, served.generations[0], err)) ||
+	    (code = nat_maps_add_backends(m, served.generations[1], err)))
 		return code;
 	nat_walk(t, pin_time(now.jiffies, t->nat->shift), unused, ret);
+	renew_near(t, &served, ret);
 	return 0;
 }
 

@@ -15,10 +15,10 @@ struct nat_tidied {
 	size_t ended;             // connections of backends that are down
 };
 
-// A walk, which frees what has expired and the connections of the backends `down` (NULL: none), and
-// removes blocks that no cell names any more. To be called under the lock, before the caller
-// creates blocks. unused: of the caller's previous walk. Without a block nothing is done. 0 or
-// -errno with err set.
+// A walk, which frees what has expired and the connections of the backends `down` (NULL: none),
+// removes blocks that no cell names any more, and clears the bits of sources and backends that no
+// answer has any more (nat_near.h). To be called under the lock, before the caller creates blocks.
+// unused: of the caller's previous walk. Without a block nothing is done. 0 or -errno with err set.
 int nat_tidy(const struct instance *i, const struct lb_ids *down, struct nat_unused *unused,
 	     struct nat_tidied *ret, struct err *err);
 

@@ -9,13 +9,16 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/maps.h"
+#include "ctl/datapath/parts.h"
 
 struct nat_maps {
 	const struct instance *instance;
 	struct nat_tables tables;
 	struct mapping table;
 	struct mapping blocks[2][NAT_BLOCKS]; // [1]: of IPv6
+	struct mapping backends[2];
 };
 
 static int cannot_read(int code, struct err *err)
@@ -105,6 +108,8 @@ void nat_maps_close(struct nat_maps *m)
 		unmap_block(m, 4, block);
 		unmap_block(m, 6, block);
 	}
+	for (size_t n = 0; n < ARRAY_SIZE(m->backends); n++)
+		mapping_close(&m->backends[n]);
 	mapping_close(&m->table);
 	free(m);
 }
@@ -122,6 +127,24 @@ const struct nat_tables *nat_maps_tables(const struct nat_maps *m)
 bool nat_maps_has(const struct nat_maps *m, int family, uint32_t block)
 {
 	return block < NAT_BLOCKS && m->blocks[family == 6][block].at;
+}
+
+int nat_maps_add_backends(struct nat_maps *m, uint32_t generation, struct err *err)
+{
+	CLEANUP_FREE char *folder = generation_folder(m->instance->folder, generation);
+	size_t n = m->backends[0].at != NULL, bytes;
+	CLEANUP_FD int fd = -1;
+	int code;
+
+	if (!generation)
+		return 0;
+	if ((code = bpffs_get(folder, part_name(PART_BACKENDS), &fd, err)) ||
+	    (code = mapping_bytes(fd, &bytes, err)) ||
+	    (code = mapping_open(&m->backends[n], fd, bytes, err)))
+		return code;
+	m->tables.backends[n].at = m->backends[n].at;
+	m->tables.backends[n].n = bytes / sizeof(struct backend);
+	return 0;
 }
 
 // Mapped before it is published, so a failure leaves no block.

@@ -27,6 +27,10 @@ void nat_maps_cleanup(struct nat_maps **m);
 const struct nat_tables *nat_maps_tables(const struct nat_maps *m);
 bool nat_maps_has(const struct nat_maps *m, int family, uint32_t block);
 
+// Adds the backends of a generation to the tables, the first call for the policy that packets meet;
+// 0 is no generation. 0 or -errno with err set.
+int nat_maps_add_backends(struct nat_maps *m, uint32_t generation, struct err *err);
+
 // Creates a block of free places, NAT_PLACES × 16 bytes, for IPv6 × 32. -EEXIST: it exists. 0 or
 // -errno with err set.
 int nat_maps_create(struct nat_maps *m, int family, uint32_t block, struct err *err);

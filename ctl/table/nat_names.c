@@ -2,9 +2,10 @@
 // Fills the tables by which packets find ends and sources.
 #include "ctl/table/nat_names.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
+
+#include "ctl/table/nat_near.h"
 
 #define STEPS 64 // others that move, at most
 
@@ -121,12 +122,6 @@ static struct cuckoo sources_of(struct nat_table *t, int family)
 	return (struct cuckoo){t, family, source_cell, source_get, source_set};
 }
 
-static void set_near(struct nat_table *t, uint64_t mix)
-{
-	__atomic_fetch_or(&t->near[nat_near_word(mix)], 1ull << nat_near_bit(mix),
-			  __ATOMIC_RELEASE);
-}
-
 int nat_end_put(struct nat_table *t, uint32_t number)
 {
 	const struct cuckoo c = ends_of(t);
@@ -148,7 +143,7 @@ int nat_source_put(struct nat_table *t, int family, uint32_t block)
 
 	if (code)
 		return code;
-	set_near(t, nat_mix(family, t->block[family == 6][block].source, 0));
+	nat_near_put((uint64_t *)t->near, family, t->block[family == 6][block].source, 0);
 	return 0;
 }
 
@@ -157,10 +152,4 @@ void nat_source_take(struct nat_table *t, int family, uint32_t block)
 	const struct cuckoo c = sources_of(t, family);
 
 	take(&c, block + 1);
-}
-
-void nat_near_backend(struct nat_table *t, int family, const uint32_t address[4], uint16_t port,
-		      uint8_t proto)
-{
-	set_near(t, nat_mix(family, address, nat_port_proto(htons(port), proto)));
 }

@@ -18,7 +18,3 @@ int nat_source_put(struct nat_table *t, int family, uint32_t block);
 // Packets no longer find it. Its element is unchanged.
 void nat_end_take(struct nat_table *t, uint32_t number);
 void nat_source_take(struct nat_table *t, int family, uint32_t block);
-
-// Answers of a backend are looked for. address: as in struct backend; port: host order.
-void nat_near_backend(struct nat_table *t, int family, const uint32_t address[4], uint16_t port,
-		      uint8_t proto);

@@ -11,6 +11,7 @@
 #include "ctl/base/num.h"
 #include "ctl/policy/intervals.h"
 #include "ctl/table/nat_cells.h"
+#include "ctl/table/nat_near.h"
 
 #define HEADS 4096 // of chains of ends
 
@@ -350,6 +351,39 @@ static void take_over_blocks(struct nat_work *w)
 	memcpy(w->taken, w->o->exist, sizeof(w->taken));
 }
 
+// ---- answers ------------------------------------------------------------------------------------
+
+// Answers of the member come from its own port, or from each port of its service.
+static void add_near(struct nat_work *w, const struct resolved_service *s,
+		     const struct lb_member *m, uint8_t proto)
+{
+	uint32_t addr[4];
+
+	memcpy(addr, m->addr, sizeof(addr));
+	if (m->port) {
+		nat_near_put(w->plan->wish.near, m->family, addr,
+			     nat_port_proto(htons(m->port), proto));
+		return;
+	}
+	for (size_t i = 0; i < s->ports.n; i++)
+		for (uint32_t p = s->ports.at[i].first; p <= s->ports.at[i].last; p++)
+			nat_near_put(w->plan->wish.near, m->family, addr,
+				     nat_port_proto(htons((uint16_t)p), proto));
+}
+
+// Removed members too: slots may still name them.
+static void add_backends(struct nat_work *w, size_t service)
+{
+	const struct resolved_service *s = &w->r->services[service];
+	const struct lb_service *lb = &w->lb->services[service];
+
+	for (uint32_t m = 0; m < lb->n_members; m++)
+		for (unsigned proto = 0; proto < 256; proto++)
+			if (bits_has(s->proto.bits, proto))
+				add_near(w, s, &w->lb->members[lb->first_member + m],
+					 (uint8_t)proto);
+}
+
 // ---- cells --------------------------------------------------------------------------------------
 
 // Connections in the blocks that are the oldest ones of cells without room.
@@ -428,10 +462,12 @@ static bool plan_service(struct nat_work *w, size_t service)
 		return false;
 	add_life(w, s);
 	add_ends(w, service);
-	if (has_source(s))
+	if (has_source(s)) {
 		add_sources(w, s);
-	else
-		add_own_blocks(w, s, family_of(w, s) == 6);
+		return true;
+	}
+	add_own_blocks(w, s, family_of(w, s) == 6);
+	add_backends(w, service);
 	return true;
 }
 

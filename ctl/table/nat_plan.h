@@ -24,11 +24,15 @@ struct nat_list {
 
 // The demand of a policy. It is in a pinned array: WEIR_LAYOUT covers its layout.
 struct nat_wish {
+	uint64_t near[NAT_NEAR_WORDS];         // bits of its backends in nat (nat_near.h)
 	uint32_t life;                         // ticks, the longest idle
 	struct nat_list list[2][2];            // [1]: of fullnat; [1]: of IPv6
 	struct nat_block block[2][NAT_BLOCKS]; // sources, complete for listed blocks
+	uint32_t pad;
 };
-_Static_assert(sizeof(struct nat_wish) == 4 + 4 * 256 + 2 * 16 * NAT_BLOCKS, "layout");
+_Static_assert(sizeof(struct nat_wish) ==
+		       8 * NAT_NEAR_WORDS + 4 + 4 * 256 + 2 * 16 * NAT_BLOCKS + 4,
+	       "layout");
 
 // A bit for each block of a family.
 struct nat_set {

@@ -2,10 +2,12 @@
 // Walks over the table of connections.
 #include "ctl/table/nat_walk.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/table/nat_cells.h"
+#include "ctl/table/nat_near.h"
 
 // In which blocks the cells of a family have living connections: a bit for each block.
 struct lives {
@@ -25,8 +27,9 @@ struct nat_walk_state {
 struct seen {
 	int family;
 	uint32_t block;
-	uint64_t place; // in the block
-	uint64_t *at;   // the word
+	bool has_source; // the block has
+	uint64_t place;  // in the block
+	uint64_t *at;    // the word
 	struct nat_key key;
 	uint64_t word;
 };
@@ -65,6 +68,37 @@ static void note_cells(const struct nat_walk_state *w, const struct seen *s)
 				1ull << s->block % 64;
 }
 
+static bool has_source(const struct nat_table *nat, int family, uint32_t block)
+{
+	static const struct nat_block none;
+
+	return memcmp(&nat->block[family == 6][block], &none, sizeof(none)) != 0;
+}
+
+// From where the backend answers, as packets compare it.
+static void note_backend(struct nat_walk_state *w, const struct seen *s,
+			 const struct nat_backends *backends)
+{
+	uint64_t id = nat_backend(s->word), number = s->key.last >> NAT_END_SHIFT & (NAT_ENDS - 1);
+	const struct nat_end *end = &w->t->nat->end[number];
+	const struct backend *b;
+	uint16_t port;
+
+	if (id >= backends->n)
+		return;
+	b = &backends->at[id];
+	port = b->port ? htons(b->port) : (uint16_t)end->port_proto;
+	nat_near_put(w->census->near, s->family, b->addr,
+		     nat_port_proto(port, (uint8_t)(end->port_proto >> 16)));
+}
+
+// Answers of fullnat are known by their source.
+static void note_answers(struct nat_walk_state *w, const struct seen *s)
+{
+	for (size_t i = 0; i < 2 && !s->has_source; i++)
+		note_backend(w, s, &w->t->backends[i]);
+}
+
 static void note_living(struct nat_walk_state *w, const struct seen *s)
 {
 	struct nat_census *census = w->census;
@@ -82,6 +116,7 @@ static void note_living(struct nat_walk_state *w, const struct seen *s)
 	census->of_end[s->key.last >> NAT_END_SHIFT & (NAT_ENDS - 1)]++;
 	w->peers[peer / 64] |= 1ull << peer % 64;
 	note_cells(w, s);
+	note_answers(w, s);
 }
 
 // The word is read first: while the place has it, the key is of the same connection.
@@ -143,8 +178,13 @@ static size_t walk_place(struct nat_walk_state *w, struct seen *s)
 
 static void walk_block(struct nat_walk_state *w, int family, uint32_t block)
 {
-	struct seen s = {.family = family, .block = block};
+	struct seen s = {.family = family,
+			 .block = block,
+			 .has_source = has_source(w->t->nat, family, block)};
 
+	if (s.has_source)
+		nat_near_put(w->census->near, family, w->t->nat->block[family == 6][block].source,
+			     0);
 	for (uint64_t group = NAT_RESERVED; group < NAT_PLACES; group += NAT_GROUP) {
 		size_t taken = 0;
 

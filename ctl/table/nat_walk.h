@@ -11,12 +11,20 @@
 
 #include "common/limits-service.h"
 #include "common/nat.h"
+#include "common/service.h"
+
+// Backends by number. Policies with their own array have the same ones where connections name them.
+struct nat_backends {
+	const struct backend *at; // NULL: not known
+	size_t n;
+};
 
 // The tables, as packets see them: the places of each block; NULL: there is no such block.
 struct nat_tables {
 	struct nat_table *nat;
 	struct nat_bucket4 *places4[NAT_BLOCKS];
 	struct nat_bucket6 *places6[NAT_BLOCKS];
+	struct nat_backends backends[2]; // that the policies have which packets can meet
 };
 
 // Peers that the last walk has found unused. Zeros before the first walk.
@@ -41,6 +49,9 @@ struct nat_census {
 	size_t peers;                   // in use
 	size_t names;                   // blocks that were removed from cells
 	struct nat_of_backend of_backend[SERVICE_BACKENDS]; // by number
+	// The sources of all blocks, and the backends of the living connections of nat, by their
+	// names in nat_tables.backends (nat_near.h).
+	uint64_t near[NAT_NEAR_WORDS];
 };
 
 // time: now, in ticks. No packet may be on its way that has read a cell before it changed: it may

@@ -128,8 +128,7 @@ static int plan_services(const struct weir *w, const struct weir_options *o, str
 	if ((code = instance_clock(w->instance, &now, err)) ||
 	    (code = lb_apply_plan(&c->lb, c->resolved, NULL, 0, c->diag, err)))
 		return code;
-	if (translates(c) && (code = nat_apply_prepare(&c->lb.nat, c->resolved, c->lb.lb,
-						       w->instance, &c->lb.clock, err)))
+	if (translates(c) && (code = nat_apply_prepare(&c->lb.nat, w->instance, &c->lb.clock, err)))
 		return code;
 	if (o->changing)
 		change_slots(c->lb.lb, now.jiffies);

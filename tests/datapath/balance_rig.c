@@ -79,8 +79,7 @@ static void plan(struct balance_rig *b)
 	struct err err = {0};
 
 	if (lb_apply_plan(&c->lb, c->resolved, NULL, 0, c->diag, &err) ||
-	    nat_apply_prepare(&c->lb.nat, c->resolved, c->lb.lb, b->rig->instance, &c->lb.clock,
-			      &err))
+	    nat_apply_prepare(&c->lb.nat, b->rig->instance, &c->lb.clock, &err))
 		test_die(&err);
 	if (leave_nat)
 		set_former(&c->lb);

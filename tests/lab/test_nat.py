@@ -4,6 +4,7 @@ policy changes. A connection is served as it began."""
 
 import contextlib
 import re
+import socket
 import time
 
 import pytest
@@ -12,11 +13,13 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 from balancerlab import Node, crowd_of, failed, running_balancer, transfers
-from labnet import run
+from labnet import run, socket_in
+from policylab import dump
 
 MODES = ("nat", "fullnat")
 ENDS = {4: ("10.78.80.1", "10.78.2."), 6: ("fd78:80::1", "fd78:2::")}
 SOURCES = {4: [f"10.78.2.{n}" for n in range(240, 250)], 6: [f"fd78:2::{n}" for n in range(240, 250)]}
+NEAR, NEAR_BYTES = 384, 8192  # the filter in struct nat_table
 COUNT, SECONDS, RATE = 60, 6, 6000  # slow downloads, and their bytes a second
 
 
@@ -198,6 +201,28 @@ def test_a_trial_that_removes_a_service(lab, node, apply, rest, end):
         else:
             time.sleep(1.5)
             node("status")
+
+
+def bits_of_the_filter(node):
+    """Bits for backends that answer in nat, in struct nat_table."""
+    [row] = dump(node.bpffs / "nat")
+    near = bytes(int(byte, 16) for byte in row["value"][NEAR:NEAR + NEAR_BYTES])
+    return int.from_bytes(near, "little").bit_count()
+
+
+def test_the_filter_forgets_backends(lab, node, apply):
+    """The bits of removed backends go, except those of a living connection, which continues."""
+    apply(service("web4", 4, "nat", backends=[1]))
+    with socket_in(lab.netns("client"), socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.settimeout(3)
+        sock.connect((lab.vip4, 80))
+        for port in range(8080, 8086):
+            apply(service("web4", 4, "nat", backends=[f"2 port {port}"]))
+        node("service", "--tidy")
+        # Two protocols, the present backend and the one before it, and the three ports of the first one.
+        assert bits_of_the_filter(node) == 2 * (2 + 3)
+        sock.sendall(b"GET /name HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert sock.recv(4096).endswith(b"backend1\n")
 
 
 def test_connections_of_a_removed_service_end(lab, apply):

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/table/nat_near.h"
 #include "ctl/table/nat_walk.h"
 #include "tests/datapath/nat_packet.h"
 #include "tests/reference/balancer/nats.h"
@@ -363,13 +365,27 @@ static void compare_counts(void)
 		}
 }
 
+// The answers of the backends that are left are found.
+static void renew_near(const struct nat_census *census)
+{
+	uint64_t begin[NAT_NEAR_WORDS] = {0};
+	const uint64_t *const needed[] = {census->near, begin};
+
+	nats_add_near(begin);
+	nat_near_renew((uint64_t *)nats_rig->nat->near, needed, ARRAY_SIZE(needed));
+}
+
 // A walk, as control makes once a minute, and the model's.
 static void compare_walk(void)
 {
 	static struct nat_census census;
 	struct natref_rest rest = natref_walk(&nats_model);
+	struct nat_tables tables = *nats_rig->tables;
 
-	nat_walk(nats_rig->tables, nats_model.jiffies >> NATS_SHIFT, &all.unused, &census);
+	tables.backends[0].at = nats_rig->policy->backends.at;
+	tables.backends[0].n = NATREF_BACKENDS;
+	nat_walk(&tables, nats_model.jiffies >> NATS_SHIFT, &all.unused, &census);
+	renew_near(&census);
 	if (census.living != rest.living || census.opening != rest.opening ||
 	    census.expired != rest.expired)
 		nats_fail("the census differs");

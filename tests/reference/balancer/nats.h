@@ -40,3 +40,5 @@ bool nats_shuffle(void);
 void nats_compare_place(uint8_t family, long place);
 void nats_compare_tables(void);
 void nats_compare_cells(void);
+// Sets the bits of the backends that the rings name (ctl/table/nat_near.h).
+void nats_add_near(uint64_t near[NAT_NEAR_WORDS]);

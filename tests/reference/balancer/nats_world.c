@@ -10,7 +10,7 @@
 #include "ctl/datapath/clock.h"
 #include "ctl/datapath/maps.h"
 #include "ctl/datapath/parts.h"
-#include "ctl/table/nat_names.h"
+#include "ctl/table/nat_near.h"
 #include "ctl/table/ring.h"
 #include "tests/reference/balancer/clock.h"
 #include "tests/reference/balancer/nats.h"
@@ -115,14 +115,14 @@ static void read_sources(void)
 }
 
 // Its answers are looked for.
-static void note_near(const struct natref_backend *b, const uint32_t addr[4])
+static void add_near(const struct natref_backend *b, const uint32_t addr[4], uint64_t *near)
 {
 	for (uint32_t n = 1; n < NATREF_ENDS; n++) {
 		const struct natref_end *e = &nats_model.ends[n];
 
 		if (e->family == b->family)
-			nat_near_backend(nats_rig->nat, b->family, addr,
-					 b->port ? b->port : e->port, e->proto);
+			nat_near_put(near, b->family, addr,
+				     nat_port_proto(htons(b->port ? b->port : e->port), e->proto));
 	}
 }
 
@@ -147,7 +147,6 @@ static void make_backend(uint32_t id)
 	row->ifindex = b->hop.number == NATS_OTHER ? BALANCE_OUT
 		       : b->hop.number             ? nats_rig->rig->ifindex
 						   : 0;
-	note_near(b, row->addr);
 }
 
 // ---- rings and cells ----------------------------------------------------------------------------
@@ -163,6 +162,19 @@ static void make_ring(uint32_t v6, uint64_t backends)
 	}
 }
 
+void nats_add_near(uint64_t near[NAT_NEAR_WORDS])
+{
+	const struct backend *rows = nats_rig->policy->backends.at;
+	bool named[NATREF_BACKENDS] = {false};
+
+	for (uint32_t v6 = 0; v6 < 2; v6++)
+		for (uint32_t s = 0; s < NATREF_RING; s++)
+			named[nats_model.ring[v6][s]] = true;
+	for (uint32_t id = 1; id < NATREF_BACKENDS; id++)
+		if (named[id])
+			add_near(&nats_model.backends[id], rows[id].addr, near);
+}
+
 static void make_rings(uint64_t backends)
 {
 	const struct lb_state *lb = nats_rig->policy->c->lb.lb;
@@ -170,6 +182,7 @@ static void make_rings(uint64_t backends)
 
 	make_ring(0, backends);
 	make_ring(1, backends);
+	nats_add_near((uint64_t *)nats_rig->nat->near);
 	for (size_t n = 0; n < lb->n_services; n++)
 		for (uint32_t s = 0; s < NATREF_RING; s++)
 			slots[lb->services[n].first_slot + s] =

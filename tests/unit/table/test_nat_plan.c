@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 
 #include "ctl/table/nat_cells.h"
+#include "ctl/table/nat_near.h"
 #include "ctl/table/nat_plan.h"
 
 #define VIP 0xc0000201 // 192.0.2.1
@@ -430,6 +431,49 @@ static void test_ninth_block(void **state)
 	made_free(&m);
 }
 
+// ---- answers ------------------------------------------------------------------------------------
+
+static void put(uint64_t *near, const struct lb_member *m, uint16_t port, uint8_t proto)
+{
+	uint32_t addr[4];
+
+	memcpy(addr, m->addr, sizeof(addr));
+	nat_near_put(near, m->family, addr, nat_port_proto(htons(port), proto));
+}
+
+// The backends of nat with their own port or each port of the service, removed ones too. Answers of
+// fullnat are known by the source.
+static void test_answers(void **state)
+{
+	struct lb_member members[] = {
+		{.addr = {10, 0, 0, 1}, .family = 4},
+		{.addr = {10, 0, 0, 2}, .family = 4, .port = 8080, .gone = 1},
+		{.addr = {10, 0, 0, 3}, .family = 4},
+	};
+	struct lb_service services[] = {{.n_members = 2}, {.first_member = 2, .n_members = 1}};
+	struct lb_state lb = {
+		.services = services, .n_services = 2, .members = members, .n_members = 3};
+	uint64_t expected[NAT_NEAR_WORDS] = {0};
+	CLEANUP_FREE struct nat_plan *p = NULL;
+	struct resolved_service *s;
+	struct made m;
+
+	begin(&m);
+	s = add(&m, "nat", SERVICE_NAT, 4, 80);
+	s->ports = made_range(&m, 80, 81);
+	s->proto.bits[0] |= 1 << 17;
+	s = add(&m, "full", SERVICE_FULLNAT, 4, 443);
+	SOURCES(&m, s, 4, 32, 1);
+	assert_int_equal(nat_plan(&m.r, &lb, &options, m.diag, &p), 0);
+	for (unsigned proto = 6; proto <= 17; proto += 11) {
+		put(expected, &members[0], 80, (uint8_t)proto);
+		put(expected, &members[0], 81, (uint8_t)proto);
+		put(expected, &members[1], 8080, (uint8_t)proto);
+	}
+	assert_memory_equal(p->wish.near, expected, sizeof(expected));
+	made_free(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +489,7 @@ int main(void)
 		cmocka_unit_test_setup(test_too_many_blocks, empty),
 		cmocka_unit_test_setup(test_life, empty),
 		cmocka_unit_test_setup(test_ninth_block, empty),
+		cmocka_unit_test_setup(test_answers, empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
