@@ -194,6 +194,24 @@ static int prepare_connections(const struct candidate *c, struct err *err)
 	return nat_apply_prepare(&c->lb.nat, &own, &c->lb.clock, err);
 }
 
+// Services, and on trial the connections that the previous policy has begun.
+static int plan_load(struct candidate *c, const struct instance *i, struct generation_options *o,
+		     struct err *err)
+{
+	bool answers = false;
+	int code;
+
+	if (c->resolved->n_services)
+		code = candidate_plan(c, i, o->previous, err);
+	else if (i && c->lb.options.trial_ms)
+		code = lb_apply_plan_answers(&c->lb, c->resolved, i, &answers, c->diag, err);
+	else
+		return 0;
+	if (c->resolved->n_services || answers)
+		o->load = &c->lb.load;
+	return code;
+}
+
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err)
 {
 	CLEANUP_PROGRESS unsigned operation = progress_begin("loading the policy");
@@ -219,11 +237,8 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 			.max = c->resolved->dynamics[options.n_sets].max,
 		};
 	find_redirects(c, redirects, &options.n_redirects);
-	if (c->resolved->n_services) {
-		if ((code = candidate_plan(c, i, options.previous, err)))
-			return code;
-		options.load = &c->lb.load;
-	}
+	if ((code = plan_load(c, i, &options, err)))
+		return code;
 	if ((code = generation_load(i, c->image, &options, &c->generation, &c->cost, err))) {
 		blame_conntrack(c, err);
 		return code;

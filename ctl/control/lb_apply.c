@@ -304,6 +304,25 @@ int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct ins
 	return 0;
 }
 
+int lb_apply_plan_answers(struct lb_apply *s, const struct resolved *r, const struct instance *i,
+			  bool *ret, struct diag *d, struct err *err)
+{
+	CLEANUP_FREE struct lb_ids *busy = mem_new(struct lb_ids);
+	const struct nat_apply_options o = {s->options.force, true};
+	int code = nat_apply_look(&s->nat, i, busy, err);
+
+	if (code || (code = nat_apply_plan(&s->nat, r, NULL, i, o, d, err)))
+		return code;
+	*ret = s->nat.plan != NULL;
+	if (s->nat.plan)
+		s->load = (struct lb_load){
+			.uses = s->nat.plan->use,
+			.wish = &s->nat.plan->wish,
+			.hz = clock_hz(),
+		};
+	return 0;
+}
+
 // ---- the switch ---------------------------------------------------------------------------------
 
 // The plan took slots for what they were then.

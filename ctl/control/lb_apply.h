@@ -51,6 +51,11 @@ int lb_apply_find_nexthops(struct lb_apply *s, const struct resolved *r, uint32_
 int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct instance *i,
 		  uint32_t running, struct diag *d, struct err *err);
 
+// Plans that a policy on trial without services sends the answers of connections that the previous
+// one has begun. *ret: there may be such connections; s->load is set. 0 or -errno with err set.
+int lb_apply_plan_answers(struct lb_apply *s, const struct resolved *r, const struct instance *i,
+			  bool *ret, struct diag *d, struct err *err);
+
 // The last thing before the switch: on trial the ring before is made ready for the way back; the
 // seed is kept unless `fleeting`. 0 or -errno with err set; -ETIME: the load has taken too long for
 // the plan.

@@ -144,7 +144,7 @@ static void prepare(struct policy_bpf *skel, const struct instance *i, const str
 	parts_fit(skel, i);
 	parts_choose(skel, (struct parts_wanted){
 				   .has_short = has_short(image, options),
-				   .balances = options->load != NULL,
+				   .balances = options->load && options->load->lb,
 				   .translates = options->load && options->load->uses,
 			   });
 	*(struct policy_config *)&skel->rodata->policy = image->config;

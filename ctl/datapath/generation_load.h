@@ -30,7 +30,7 @@ struct generation_options {
 	// Ifindexes for redirect rules, by the index in the image's `redirect`; 0: no such device.
 	const uint32_t *redirects;
 	size_t n_redirects;
-	const struct lb_load *load; // state of its services; NULL: no services
+	const struct lb_load *load; // state of its services; NULL: neither services nor answers
 	bool reorders;              // as on a machine that reorders reads: for tests
 	bool general_only; // without the short program: for tests that compare the two ways
 };

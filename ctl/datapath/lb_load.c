@@ -101,22 +101,16 @@ static int take_backends(struct bpf_map *map, const char *previous, uint32_t hig
 	return code ? cannot_size(PART_BACKENDS, code, err) : 0;
 }
 
-static int size_own(struct policy_bpf *skel, const struct lb_state *b, struct err *err)
-{
-	const struct {
-		enum part part;
-		size_t n;
-		size_t size; // size of an element in a map of one value; 0: n elements of the map
-	} sizes[] = {
-		{PART_SERVICES, b->n_services, sizeof(struct service)},
-		{PART_RINGS, b->n_slots, sizeof(*b->slots)},
-		{PART_PINS, b->n_services, 0},
-		{PART_TUNNELS, 2 * b->n_members + 1, 0}, // with the beginnings of the chains
-		{PART_EGRESS, DEVICES, 0},
-		{PART_NAT_USES, NAT_ENDS, sizeof(struct nat_use)},
-	};
+struct part_size {
+	enum part part;
+	size_t n;
+	size_t size; // size of an element in a map of one value; 0: n elements of the map
+};
 
-	for (size_t m = 0; m < ARRAY_SIZE(sizes); m++) {
+static int size_parts(struct policy_bpf *skel, const struct part_size *sizes, size_t n_sizes,
+		      struct err *err)
+{
+	for (size_t m = 0; m < n_sizes; m++) {
 		size_t n = sizes[m].n, size = sizes[m].size;
 		struct bpf_map *map = part_map(skel, sizes[m].part);
 		int code = n * size > MARKER_VALUE_MAX ? -E2BIG
@@ -127,6 +121,29 @@ static int size_own(struct policy_bpf *skel, const struct lb_state *b, struct er
 			return cannot_size(sizes[m].part, code, err);
 	}
 	return 0;
+}
+
+// Also without services.
+static int size_answers(struct policy_bpf *skel, struct err *err)
+{
+	const struct part_size sizes[] = {
+		{PART_EGRESS, DEVICES, 0},
+		{PART_NAT_USES, NAT_ENDS, sizeof(struct nat_use)},
+	};
+
+	return size_parts(skel, sizes, ARRAY_SIZE(sizes), err);
+}
+
+static int size_own(struct policy_bpf *skel, const struct lb_state *b, struct err *err)
+{
+	const struct part_size sizes[] = {
+		{PART_SERVICES, b->n_services, sizeof(struct service)},
+		{PART_RINGS, b->n_slots, sizeof(*b->slots)},
+		{PART_PINS, b->n_services, 0},
+		{PART_TUNNELS, 2 * b->n_members + 1, 0}, // with the beginnings of the chains
+	};
+
+	return size_parts(skel, sizes, ARRAY_SIZE(sizes), err);
 }
 
 static void mark_table(struct markers *m, enum marker_number table, enum part part, uint64_t n)
@@ -159,17 +176,18 @@ int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char
 	uint64_t backends;
 	int code;
 
-	if (!b) {
-		mark_none(markers);
+	mark_none(markers);
+	if (!b)
 		return 0;
-	}
-	highest = highest_number(b->lb);
-	if ((code = size_own(skel, b->lb, err)) ||
+	highest = b->lb ? highest_number(b->lb) : 0;
+	if ((b->lb && (code = size_own(skel, b->lb, err))) || (code = size_answers(skel, err)) ||
 	    (code = take_backends(skel->maps.backends, previous, highest, &backends, err)) ||
 	    (code = take_counters(skel->maps.balanced, previous, highest, err)))
 		return code;
-	mark_table(markers, MARK_SERVICES, PART_SERVICES, b->lb->n_services);
-	mark_table(markers, MARK_SLOTS, PART_RINGS, b->lb->n_slots);
+	if (b->lb) {
+		mark_table(markers, MARK_SERVICES, PART_SERVICES, b->lb->n_services);
+		mark_table(markers, MARK_SLOTS, PART_RINGS, b->lb->n_slots);
+	}
 	mark_table(markers, MARK_BACKENDS, PART_BACKENDS, backends);
 	markers_number(markers, MARK_NATS, nats_of(b->uses));
 	return 0;
@@ -516,15 +534,19 @@ static int fill_tunnels(const struct generation *g, const struct lb_state *b, st
 		       : 0;
 }
 
-static int keep_state(struct generation *g, const struct lb_load *load, struct err *err)
+static int keep_wish(struct generation *g, const struct lb_load *load, struct err *err)
 {
-	const struct lb_state *b = load->lb;
-	int code = load->wish ? keep(&g->fd[PART_KEPT_NAT], "weir_nat_wish", load->wish,
-				     sizeof(*load->wish), 1, err)
-			      : 0;
+	return load->wish ? keep(&g->fd[PART_KEPT_NAT], "weir_nat_wish", load->wish,
+				 sizeof(*load->wish), 1, err)
+			  : 0;
+}
 
-	if (code || (code = keep(&g->fd[PART_KEPT_SERVICES], "weir_services", b->services,
-				 sizeof(*b->services), b->n_services, err)))
+static int keep_state(struct generation *g, const struct lb_state *b, struct err *err)
+{
+	int code = keep(&g->fd[PART_KEPT_SERVICES], "weir_services", b->services,
+			sizeof(*b->services), b->n_services, err);
+
+	if (code)
 		return code;
 	return keep(&g->fd[PART_KEPT_MEMBERS], "weir_members", b->members, sizeof(*b->members),
 		    b->n_members, err);
@@ -533,11 +555,13 @@ static int keep_state(struct generation *g, const struct lb_load *load, struct e
 int lb_load_fill(struct generation *g, const struct lb_load *b, const char *previous,
 		 struct err *err)
 {
-	int code = fill_backends(g, b, previous, err);
+	int code = fill_uses(g, b, err);
 
-	if (code || (code = fill_services(g, b, err)) || (code = fill_rings(g, b->lb, err)) ||
-	    (code = fill_pins(g, b, previous, err)) || (code = fill_egress(g, b, err)) ||
-	    (code = fill_tunnels(g, b->lb, err)) || (code = fill_uses(g, b, err)))
+	if (code || (code = keep_wish(g, b, err)) || !b->lb)
 		return code;
-	return keep_state(g, b, err);
+	if ((code = fill_backends(g, b, previous, err)) || (code = fill_services(g, b, err)) ||
+	    (code = fill_rings(g, b->lb, err)) || (code = fill_pins(g, b, previous, err)) ||
+	    (code = fill_egress(g, b, err)) || (code = fill_tunnels(g, b->lb, err)))
+		return code;
+	return keep_state(g, b->lb, err);
 }

@@ -16,6 +16,8 @@ struct markers;
 struct policy_bpf;
 
 struct lb_load {
+	// NULL: the policy, which is on trial, has no services, and only sends the answers of
+	// connections that the previous one began. `uses` and `wish` are set then.
 	const struct lb_state *lb;
 	const struct backend *backends; // SERVICE_BACKENDS elements, by number
 	// The running balancer whose backends are shared or copied: their devices stay usable.

@@ -104,7 +104,8 @@ void parts_choose(const struct policy_bpf *skel, struct parts_wanted wanted)
 {
 	bool balances = wanted.balances;
 
-	bpf_program__set_autoload(skel->progs.weir_short, wanted.has_short && !balances);
+	bpf_program__set_autoload(skel->progs.weir_short,
+				  wanted.has_short && !balances && !wanted.translates);
 	bpf_program__set_autoload(skel->progs.weir_short_balance,
 				  wanted.has_short && balances && !wanted.translates);
 	bpf_program__set_autoload(skel->progs.weir_short_nat,

@@ -111,7 +111,8 @@ void parts_fit(const struct policy_bpf *skel, const struct instance *i);
 struct parts_wanted {
 	bool has_short;
 	bool balances;
-	bool translates; // with programs of nat and fullnat
+	// With programs of nat and fullnat. A policy on trial without services sends answers too.
+	bool translates;
 };
 void parts_choose(const struct policy_bpf *skel, struct parts_wanted wanted);
 bool parts_is_short(const struct policy_bpf *skel, const struct bpf_program *program);

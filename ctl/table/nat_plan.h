@@ -58,12 +58,13 @@ struct nat_plan {
 	struct nat_wish wish;
 };
 
-// Plans the services of r in modes nat and fullnat; lb has them in the same order. An end that the
-// table has keeps its number, and so does a block with its source; nat uses its own blocks again
-// before new ones. An end whose service is in another mode now is NAT_USE_FORMER while `kept`.
-// Refused with an error at the service: more than NAT_ENDS - 1 ends; more than NAT_BLOCKS blocks of
-// a family; a change that needs a ninth block in a cell, unless `force`. *ret NULL: no service
-// needs the table. 0, or -EINVAL with errors queued. The caller frees *ret.
+// Plans the services of r in modes nat and fullnat; lb has them in the same order (NULL: r has no
+// services). An end that the table has keeps its number, and so does a block with its source; nat
+// uses its own blocks again before new ones. An end whose service is in another mode now is
+// NAT_USE_FORMER while `kept`. Refused with an error at the service: more than NAT_ENDS - 1 ends;
+// more than NAT_BLOCKS blocks of a family; a change that needs a ninth block in a cell, unless
+// `force`. *ret NULL: no service needs the table, nor does a kept end on trial. 0, or -EINVAL with
+// errors queued. The caller frees *ret.
 int nat_plan(const struct resolved *r, const struct lb_state *lb, const struct nat_plan_options *o,
 	     struct diag *d, struct nat_plan **ret);
 

@@ -188,11 +188,11 @@ def test_no_connection_is_lost_by_other_modes(lab, apply):
 
 
 @pytest.mark.parametrize("end", ["rollback", "expires"])
-@pytest.mark.parametrize("rest", ["nat", "dr"])
-def test_a_trial_that_removes_a_service(lab, node, apply, rest, end):
-    """Another service in nat remains, or only one in dr."""
-    other = {"nat": service("web6", 6, "nat"), "dr": service("other", 6, "dr")}[rest]
-    apply(service("web4", 4, "nat") + (other if rest == "nat" else ""))
+@pytest.mark.parametrize("mode,rest", [("nat", "nat"), ("nat", "dr"), ("nat", "none"), ("fullnat", "none")])
+def test_a_trial_that_removes_a_service(lab, node, apply, mode, rest, end):
+    """Another service in nat remains, or only one in dr, or none at all."""
+    other = {"nat": service("web6", 6, "nat"), "dr": service("other", 6, "dr"), "none": "default pass\n"}[rest]
+    apply(service("web4", 4, mode) + (other if rest == "nat" else ""))
     with downloads(lab, newcomers=0, vips=[lab.vip4]):
         apply(other, "--confirm=2s")
         time.sleep(1)

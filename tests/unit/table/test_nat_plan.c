@@ -171,6 +171,27 @@ static void test_no_need(void **state)
 	made_free(&m);
 }
 
+// On trial, the answers of connections that may live are still sent: for as long as they live.
+static void test_trial_without_services(void **state)
+{
+	CLEANUP_FREE struct nat_plan *p = NULL;
+	struct made m;
+
+	begin(&m);
+	options.trial = true;
+	assert_int_equal(nat_plan(&m.r, NULL, &options, m.diag, &p), 0);
+	assert_null(p);
+	kept[7] = 1;
+	table.end[7] = (struct nat_end){.port_proto = nat_port_proto(htons(80), 6), .family = 4};
+	table.lives = nat_lives(30, 900, 60);
+	assert_int_equal(nat_plan(&m.r, NULL, &options, m.diag, &p), 0);
+	assert_non_null(p);
+	assert_int_equal(p->use[7].mode, NAT_USE_NONE);
+	assert_int_equal(p->wish.life, 900);
+	assert_int_equal(nat_wish_blocks(&p->wish), 0);
+	made_free(&m);
+}
+
 // Services in another order, and one more: each end keeps its number. A number that is free again
 // rests before it is given to another end.
 static void test_numbers_stay(void **state)
@@ -479,6 +500,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_ends, empty),
 		cmocka_unit_test_setup(test_no_need, empty),
+		cmocka_unit_test_setup(test_trial_without_services, empty),
 		cmocka_unit_test_setup(test_numbers_stay, empty),
 		cmocka_unit_test_setup(test_former, empty),
 		cmocka_unit_test_setup(test_too_many_ends, empty),
