@@ -274,6 +274,10 @@ struct nat_block {
 	__u32 source[4]; /* IPv4 in [0]; all zero: a block of nat */
 };
 
+/* The interface has another device since: there is no way back until a packet of this peer arrives.
+ * The place is taken as long as connections name it. */
+#define NAT_PEER_ENDED WEIR_IFACES
+
 /* The way back to a client: the next hop of answers. Two words, taken one after the other by
  * compare-and-swap. */
 struct nat_peer {
@@ -282,7 +286,7 @@ struct nat_peer {
 			__u8 mac[6];     /* of the router or client */
 			__u8 mac_own[6]; /* of the interface */
 			__u16 vlan;      /* tag, host order; 0: none */
-			__u16 number;    /* of the interface; not 0 */
+			__u16 number;    /* interface, not 0; | NAT_PEER_ENDED */
 		};
 		__u64 word[2];
 	};
@@ -297,7 +301,7 @@ struct nat_table {
 	/* jiffies: before, a packet of no known connection is dropped and gets no reset */
 	__u64 resets_from;
 	__u64 pad2;
-	__u32 device[WEIR_IFACES]; /* interface index by number */
+	__u32 device[2 * WEIR_IFACES]; /* interface index by number; 0 if it has NAT_PEER_ENDED */
 	/* a bit for each {address, port, protocol} of a backend in nat, and for each source */
 	__u64 near[NAT_NEAR_WORDS];
 	/* Numbers of ends by one of two hashes, and blocks + 1 by source; 0: none. */

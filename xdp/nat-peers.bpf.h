@@ -33,6 +33,17 @@ static __always_inline bool nat_is_peer(__u64 number, const struct nat_peer *p)
 		 (read_word(&known->word[1]) ^ p->word[1]));
 }
 
+/* A peer that has ended begins again: its next hop is on the present device of its interface. */
+static __always_inline bool nat_peer_returns(struct nat_peer *at, const struct nat_peer *p)
+{
+	struct nat_peer ended = *p;
+
+	ended.number |= NAT_PEER_ENDED;
+	return read_word(&at->word[0]) == p->word[0] &&
+	       __sync_val_compare_and_swap(&at->word[1], ended.word[1], p->word[1]) ==
+		       ended.word[1];
+}
+
 /* The number of the peer, which gets one; 0: there is no place for it. Two CPUs may give the same
  * peer two numbers. */
 __noinline __u32 nat_peer_number(const struct nat_peer *p)
@@ -51,7 +62,7 @@ __noinline __u32 nat_peer_number(const struct nat_peer *p)
 
 		if (!number)
 			continue;
-		if (nat_is_peer(number, p))
+		if (nat_is_peer(number, p) || nat_peer_returns(at, p))
 			return number;
 		if (__sync_val_compare_and_swap(&at->word[0], 0, p->word[0]))
 			continue;

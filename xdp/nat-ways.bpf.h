@@ -354,10 +354,10 @@ static __always_inline bool nat_is_ours(const struct arrival from)
 	return is_test() || !own || likely(is_own_station(own, mac)) || is_above(from.number, mac);
 }
 
-/* The index of its interface; 0: it has none, as peer 0. */
+/* The index of its interface; 0: it has none, as peer 0 and a peer that has ended. */
 static __always_inline __u32 nat_device_of(const struct nat_peer *peer)
 {
-	return nat()->device[BOUND(peer->number, WEIR_IFACES - 1)];
+	return nat()->device[BOUND(peer->number, 2 * WEIR_IFACES - 1)];
 }
 
 /* After the translation; ifindex: of the peer. */

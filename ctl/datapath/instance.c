@@ -16,13 +16,13 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "common/nat.h"
 #include "common/overlay.h"
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/maps.h"
+#include "ctl/datapath/nat_device.h"
 #include "ctl/datapath/netns.h"
 #include "ctl/datapath/probe.h"
 
@@ -407,24 +407,11 @@ static void set_generic(const struct instance *i, uint32_t number, bool generic)
 	__atomic_store_n(&i->knobs->generic, generic ? all | bit : all & ~bit, __ATOMIC_RELAXED);
 }
 
-// By which device answers of nat and fullnat leave to the clients of the interface.
-static int set_device(const struct instance *i, uint32_t number, uint32_t ifindex, struct err *err)
-{
-	size_t at = offsetof(struct nat_table, device) + iface_index(number) * sizeof(ifindex);
-	CLEANUP_MAPPING struct mapping m = {0};
-	int code = mapping_open_part(&m, i->nat, at, sizeof(ifindex), err);
-
-	if (code)
-		return code;
-	__atomic_store_n((uint32_t *)m.at, ifindex, __ATOMIC_RELAXED);
-	return 0;
-}
-
 int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *iface,
 		       struct err *err)
 {
 	uint32_t ifindex = iface->state == IFACE_FREE ? 0 : iface->ifindex;
-	int code = set_device(i, number, ifindex, err);
+	int code = nat_device_set(i->nat, iface_index(number), ifindex, err);
 
 	if (code)
 		return code;

@@ -296,3 +296,26 @@ size_t nat_free(const struct nat_tables *t,
 				freed += free_block(t, family, block, goes, arg);
 	return freed;
 }
+
+// ---- peers that end -----------------------------------------------------------------------------
+
+// It keeps its place, so that no other peer takes that while connections name it.
+static bool end_peer(struct nat_peer *peer, uint32_t number)
+{
+	struct nat_peer now = {.word = {0, load((const uint64_t *)&peer->word[1])}}, ended = now;
+
+	ended.number |= NAT_PEER_ENDED;
+	return now.number == number &&
+	       __atomic_compare_exchange_n((uint64_t *)&peer->word[1], (uint64_t *)&now.word[1],
+					   ended.word[1], false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_RELAXED);
+}
+
+size_t nat_end_peers(struct nat_peer *peers, uint32_t number)
+{
+	size_t ended = 0;
+
+	for (uint32_t p = 1; number && p < NAT_PEERS; p++)
+		ended += end_peer(&peers[p], number);
+	return ended;
+}

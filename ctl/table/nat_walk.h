@@ -67,3 +67,8 @@ void nat_count(const struct nat_tables *t, uint64_t time, struct nat_census *ret
 // Returns how many.
 size_t nat_free(const struct nat_tables *t,
 		bool (*goes)(const void *arg, uint32_t end, uint64_t word), const void *arg);
+
+// Ends the peers of an interface: its device is another one now, or it has none. Returns how many.
+// Connections that name such a peer are as ones without a peer until their client sends, or another
+// one from the same next hop.
+size_t nat_end_peers(struct nat_peer *peers, uint32_t number);

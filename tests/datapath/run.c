@@ -162,9 +162,9 @@ static void check_ways(const struct rig *rig, const char *only, struct tally *ta
 static void run_once(const char *only, const char *cases, struct tally *tally)
 {
 	static const struct named_test *const tables[] = {
-		overlay_tests, commit_tests, lines_tests,   history_tests,
-		entry_tests,   event_tests,  log_tests,     sample_tests,
-		capture_tests, jumbo_tests,  transit_tests, nat_any_tests,
+		overlay_tests, commit_tests,  lines_tests,     history_tests, entry_tests,
+		event_tests,   log_tests,     sample_tests,    capture_tests, jumbo_tests,
+		transit_tests, nat_any_tests, nat_peers_tests,
 	};
 
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)

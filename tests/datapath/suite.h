@@ -41,6 +41,7 @@ extern const struct named_test nat_tests[];
 extern const struct named_test nat_maps_tests[];
 extern const struct named_test nat_policy_tests[];
 extern const struct named_test nat_any_tests[];
+extern const struct named_test nat_peers_tests[];
 
 // Runs the tests of a table whose names contain `only` (NULL: all).
 void suite_run(const struct named_test *tests, const char *only, struct tally *tally);

@@ -183,6 +183,8 @@ MUTATIONS = [
     ("the short program answers for any backend", NAT_STEADY, "!nat_is_with(family, &h, &from)", "!h.word", "nats 40000 1"),
     ("a connection that talks is not renewed", NAT_COMMON, "if (new == state && nat_age(word, time) < nat_life(lives, word) >> 3)",
      "if (new == state)", "nats 40000 1"),
+    ("an ended peer keeps its device", "ctl/table/nat_walk.c", "ended.number |= NAT_PEER_ENDED;", "",
+     "datapath nat: another device"),
     ("the tag is no part of the way back", "xdp/nat-peers.bpf.h", "peer.vlan = from.vlan & 0xfff;", "peer.vlan = from.vlan & 0;",
      "nats 40000 1"),
     ("a service in another mode begins connections", NAT_BEGIN, "if (use->mode == NAT_USE_FORMER)", "if (use->mode > NAT_USE_FORMER)",

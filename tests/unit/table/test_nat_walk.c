@@ -124,6 +124,30 @@ static void test_peers(void **state)
 	assert_int_equal(census.peers, 0);
 }
 
+// An ended peer has no device, and is not free while a connection names it.
+static void test_ended_peers(void **state)
+{
+	struct nat_peer *peer = &tables.nat->peer[PEER], *other = &tables.nat->peer[PEER + 1];
+	uint32_t cell;
+	struct nat_entry4 *a = put(1, 0, nat_pack(NAT_TALKS, NOW, 5, PEER), &cell);
+
+	*peer = (struct nat_peer){.mac = {2}, .mac_own = {4, 0, 0, 0, 0, 1}, .number = 7};
+	*other = *peer;
+	other->number = 8;
+	assert_int_equal(nat_end_peers(tables.nat->peer, 7), 1);
+	assert_int_equal(nat_end_peers(tables.nat->peer, 7), 0);
+	assert_int_equal(nat_end_peers(tables.nat->peer, 0), 0);
+	assert_int_equal(peer->number, 7 | NAT_PEER_ENDED);
+	assert_int_equal(other->number, 8);
+	for (int n = 0; n < 3; n++)
+		walk();
+	assert_true(peer->word[0] != 0);
+	a->word = 0;
+	walk();
+	walk();
+	assert_true(!peer->word[0] && !peer->word[1]);
+}
+
 static void test_by_backend(void **state)
 {
 	uint32_t cell;
@@ -197,6 +221,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_place_being_taken, begin, end),
 		cmocka_unit_test_setup_teardown(test_cells, begin, end),
 		cmocka_unit_test_setup_teardown(test_peers, begin, end),
+		cmocka_unit_test_setup_teardown(test_ended_peers, begin, end),
 		cmocka_unit_test_setup_teardown(test_by_backend, begin, end),
 		cmocka_unit_test_setup_teardown(test_count, begin, end),
 		cmocka_unit_test_setup_teardown(test_freed, begin, end),

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Answers to clients whose interface gets another device.
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "ctl/datapath/parts.h"
+#include "tests/datapath/nat_packet.h"
+#include "tests/datapath/nat_world.h"
+#include "tests/datapath/suite.h"
+
+#define SYN 0x02
+#define ACK 0x10
+
+static const uint8_t router[6] = {2, 0, 0, 0, 0, 2}, own[6] = {2, 0, 0, 0, 0, 1};
+static const uint8_t next_hop[6] = {2, 0, 0, 0, 0, 9}, neighbour[6] = NAT_WORLD_NEIGHBOUR;
+
+static struct nat_sent packet_from(const uint8_t mac[6], const struct nat_names_of_frame *names,
+				   uint8_t flags)
+{
+	struct nat_sent p = {.names = *names, .proto = IPPROTO_TCP, .flags = flags, .ttl = 64};
+
+	memcpy(p.mac, mac, 6);
+	memcpy(p.mac_own, own, 6);
+	return p;
+}
+
+static struct outcome play(const struct nat_rig *r, const struct nat_sent *p)
+{
+	static struct frame f;
+
+	nat_build(p, &f);
+	r->rig->aside++;
+	return rig_send_on(r->rig, RIG_IFACE, &f, 0);
+}
+
+// ---- connections --------------------------------------------------------------------------------
+
+struct flow {
+	struct nat_sent asks, answers;
+};
+
+// A connection that talks.
+static struct flow open_flow(struct test *t, const struct nat_rig *r, uint8_t family, bool fullnat)
+{
+	struct nat_names_of_frame client =
+		nat_world_names(family, CLIENT, fullnat ? VIP_FULLNAT : VIP_NAT);
+	struct nat_names_of_frame to_backend, from_backend;
+	struct flow f = {.asks = packet_from(router, &client, SYN)};
+	struct outcome o = play(r, &f.asks);
+
+	CHECK(t, o.verdict == XDP_TX, "no connection was opened");
+	f.asks.flags = ACK;
+	o = play(r, &f.asks);
+	CHECK(t, o.verdict == XDP_TX && o.out, "the connection is not known");
+	to_backend = nat_world_read(o.out->at);
+	from_backend = nat_world_turned(&to_backend);
+	f.answers = packet_from(next_hop, &from_backend, ACK);
+	return f;
+}
+
+// The answer leaves, with this verdict to this MAC address.
+static void check_way(struct test *t, const struct nat_rig *r, const struct flow *f,
+		      uint32_t verdict, const uint8_t to[6], const char *what)
+{
+	struct outcome o = play(r, &f->answers);
+
+	CHECK(t, o.verdict == verdict, "%s: verdict %u", what, o.verdict);
+	CHECK(t, o.moved_n == 1 && o.moved[0].reason == REASON_PASS_ANSWER_NAT,
+	      "%s: not counted as an answer", what);
+	CHECK(t, o.out && !memcmp(o.out->at, to, 6), "%s: to another next hop", what);
+}
+
+// ---- devices ------------------------------------------------------------------------------------
+
+static void set_device(const struct nat_rig *r, uint32_t ifindex)
+{
+	struct iface iface = {.name = "x", .ifindex = ifindex, .state = IFACE_ATTACHED};
+	struct err err = {0};
+
+	if (instance_set_iface(r->rig->instance, RIG_IFACE, &iface, &err))
+		test_die(&err);
+}
+
+static void add_egress(const struct nat_rig *r, uint32_t ifindex)
+{
+	struct err err = {0};
+
+	if (parts_add_device(r->policy->c->generation, ifindex, &err))
+		test_die(&err);
+}
+
+// A device to the clients; 0: the test is skipped.
+static uint32_t begin_route(struct test *t, const struct nat_rig *r)
+{
+	uint32_t ifindex = nat_world_route();
+
+	if (ifindex)
+		add_egress(r, ifindex);
+	else
+		test_skip(t, "no veth devices can be made here");
+	return ifindex;
+}
+
+// The device of the interface changes: the routing table is asked until the client sends, also if
+// the device has returned.
+static void change_device(struct test *t, const struct nat_rig *r, const struct flow *f)
+{
+	check_way(t, r, f, XDP_TX, router, "before");
+	set_device(r, if_nametoindex("natany1"));
+	check_way(t, r, f, XDP_REDIRECT, neighbour, "another device");
+	set_device(r, r->rig->ifindex);
+	check_way(t, r, f, XDP_REDIRECT, neighbour, "the same device again");
+	play(r, &f->asks);
+	check_way(t, r, f, XDP_TX, router, "after a packet of the client");
+}
+
+static size_t count_peers(const struct nat_rig *r)
+{
+	size_t n = 0;
+
+	for (size_t p = 1; p < NAT_PEERS; p++)
+		n += r->nat->peer[p].word[0] != 0;
+	return n;
+}
+
+// More often than a peer has places.
+static void test_another_device(struct test *t)
+{
+	struct nat_rig *r = nat_world_new(false);
+
+	for (uint8_t family = 4; family <= 6 && begin_route(t, r); family += 2) {
+		struct flow near = open_flow(t, r, family, false);
+		struct flow far = open_flow(t, r, family, true);
+
+		add_egress(r, if_nametoindex("natany1"));
+		for (int n = 0; n <= NAT_PEER_TRIES; n++) {
+			change_device(t, r, &near);
+			change_device(t, r, &far);
+		}
+		CHECK(t, count_peers(r) == 1, "%zu peers", count_peers(r));
+		nat_world_unroute();
+	}
+	nat_rig_free(r);
+}
+
+// A peer that has ended returns with the next packet from its next hop, for all its clients.
+static void test_a_peer_returns(struct test *t)
+{
+	struct nat_rig *r = nat_world_new(false);
+	struct flow near = open_flow(t, r, 4, false), far = open_flow(t, r, 4, true);
+
+	set_device(r, 0);
+	set_device(r, r->rig->ifindex);
+	play(r, &near.asks);
+	check_way(t, r, &far, XDP_TX, router, "another client of the router has sent");
+	nat_rig_free(r);
+}
+
+const struct named_test nat_peers_tests[] = {
+	{"nat: another device of an interface", test_another_device},
+	{"nat: a peer that returns", test_a_peer_returns},
+	{0},
+};
