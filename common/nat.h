@@ -293,6 +293,14 @@ struct nat_peer {
 };
 _Static_assert(sizeof(struct nat_peer) == 16, "layout");
 
+/* By which answers leave. mtu 0: the device is not known, and the uncommon way asks the kernel. It
+ * asks about a longer packet too, because the MTU may have changed. */
+struct nat_device {
+	__u32 ifindex; /* 0: none */
+	__u32 mtu;     /* bytes of IP, as last seen */
+};
+_Static_assert(sizeof(struct nat_device) == 8, "layout");
+
 struct nat_table {
 	struct flow_key key; /* of nat_hash4() and nat_hash6() */
 	__u64 lives;         /* nat_lives(), of all services: the longest idle */
@@ -301,7 +309,8 @@ struct nat_table {
 	/* jiffies: before, a packet of no known connection is dropped and gets no reset */
 	__u64 resets_from;
 	__u64 pad2;
-	__u32 device[2 * WEIR_IFACES]; /* interface index by number; 0 if it has NAT_PEER_ENDED */
+	/* by number of the interface; of a number with NAT_PEER_ENDED: zero */
+	struct nat_device device[2 * WEIR_IFACES];
 	/* a bit for each {address, port, protocol} of a backend in nat, and for each source */
 	__u64 near[NAT_NEAR_WORDS];
 	/* Numbers of ends by one of two hashes, and blocks + 1 by source; 0: none. */

@@ -402,21 +402,10 @@ static __always_inline bool nat_name_back(const struct packet *pkt, struct nat_c
 	return !nat_moves_sctp(pkt, c);
 }
 
-/* The MTU of the egress if the packet is longer, else 0. */
-static __always_inline __u32 nat_too_long(struct xdp_md *ctx, const struct packet *pkt,
-					  const struct nat_course *c)
-{
-	__u32 mtu = pkt->length; /* to the helper, it is the length */
-
-	return bpf_check_mtu(ctx, c->ifindex, &mtu, 0, 0) == BPF_MTU_CHK_RET_FRAG_NEEDED ? mtu : 0;
-}
-
 /* Why the answer is not sent, or GO_ON. */
 static __always_inline int nat_check_back(struct xdp_md *ctx, struct packet *pkt,
 					  struct nat_course *c)
 {
-	__u32 mtu;
-
 	if (!nat_name_back(pkt, c))
 		return REASON_DROP_FORWARD;
 	if (pkt->family == 4 ? nat_is_blocked(4, c->names.dst, pkt->length)
@@ -424,9 +413,9 @@ static __always_inline int nat_check_back(struct xdp_md *ctx, struct packet *pkt
 		return REASON_DROP_BLOCK_TO;
 	if (!nat_way_back(ctx, pkt, c))
 		return REASON_DROP_NAT_NO_PEER;
-	if ((mtu = nat_too_long(ctx, pkt, c)))
-		return reply_error(ctx, pkt, REPLY_TOO_BIG, mtu) ? REASON_PASS_TOO_BIG
-								 : REASON_DROP_TOO_BIG;
+	if (c->room)
+		return reply_error(ctx, pkt, REPLY_TOO_BIG, c->room) ? REASON_PASS_TOO_BIG
+								     : REASON_DROP_TOO_BIG;
 	return GO_ON;
 }
 

@@ -21,6 +21,7 @@ struct nat_course {
 	__u32 end;     /* number of its end */
 	__u32 ifindex; /* of the egress */
 	__u32 vlan;
+	__u32 room;    /* MTU of the way to the client, if the packet is longer; else 0 */
 	__u8 macs[16]; /* as of write_macs() */
 };
 

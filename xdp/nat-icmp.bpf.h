@@ -114,7 +114,7 @@ static __always_inline int nat_error_back(struct xdp_md *ctx, const int family,
 	const __u16 *l4;
 	__u16 ports[2];
 	const struct nat_peer *peer;
-	__u32 ifindex;
+	struct nat_device by;
 	int reason;
 
 	if (!quote)
@@ -129,12 +129,13 @@ static __always_inline int nat_error_back(struct xdp_md *ctx, const int family,
 	nat_names_back(family, h.key, nat_end_at(h.key.last >> NAT_END_SHIFT), &outer);
 	nat_turn(family, &outer, &quoted);
 	peer = nat_peer_at(nat_peer(h.word));
-	if (!(ifindex = nat_device_of(peer)))
+	by = nat_device_of(peer);
+	if (p.k.length > by.mtu)
 		return NAT_LEAVE;
 	if (nat_is_blocked(family, outer.dst, p.k.length))
 		return REASON_DROP_BLOCK_TO;
 	nat_translate_error(ctx, p, quote, family, &quoted, &outer);
-	reason = nat_send_back(ctx, family, p, peer, ifindex, ret_verdict);
+	reason = nat_send_back(ctx, family, p, peer, by.ifindex, ret_verdict);
 	if (reason == REASON_PASS_ANSWER_NAT)
 		nat_count_answer(h.key.last >> NAT_END_SHIFT, h.word, p.k.length);
 	return nat_dropped(h.key.last >> NAT_END_SHIFT, reason);

@@ -354,8 +354,8 @@ static __always_inline bool nat_is_ours(const struct arrival from)
 	return is_test() || !own || likely(is_own_station(own, mac)) || is_above(from.number, mac);
 }
 
-/* The index of its interface; 0: it has none, as peer 0 and a peer that has ended. */
-static __always_inline __u32 nat_device_of(const struct nat_peer *peer)
+/* Peer 0 and a peer that has ended have none. */
+static __always_inline struct nat_device nat_device_of(const struct nat_peer *peer)
 {
 	return nat()->device[BOUND(peer->number, 2 * WEIR_IFACES - 1)];
 }
@@ -411,17 +411,18 @@ static __always_inline int nat_send_answer(struct xdp_md *ctx, const int family,
 {
 	const struct nat_peer *peer = nat_peer_at(nat_peer(h.word));
 	__u64 end = h.key.last >> NAT_END_SHIFT;
-	__u32 ifindex = nat_device_of(peer);
+	const struct nat_device by = nat_device_of(peer);
 	struct nat_names names;
 	int reason;
 
-	if (unlikely(!ifindex))
-		return NAT_LEAVE; /* the routing table may know it */
+	/* Too long, or its device is not known: the kernel is asked. */
+	if (unlikely(p.k.length > by.mtu))
+		return NAT_LEAVE;
 	nat_names_back(family, h.key, nat_end_at(end), &names);
 	if (nat_is_blocked(family, names.dst, p.k.length))
 		return REASON_DROP_BLOCK_TO;
 	nat_translate(p.at.ip, p.k, family, &names);
-	reason = nat_send_back(ctx, family, p, peer, ifindex, ret_verdict);
+	reason = nat_send_back(ctx, family, p, peer, by.ifindex, ret_verdict);
 	if (likely(reason == REASON_PASS_ANSWER_NAT))
 		nat_count_answer(end, h.word, p.k.length);
 	return reason;

@@ -102,7 +102,7 @@ static bool is_new(void *links, uint32_t ifindex)
 // The findings of a look.
 struct links_found {
 	struct reattach_list devices;
-	bool stale; // MAC addresses, members of bonds, devices of routes
+	bool stale; // MAC addresses, members of bonds, devices of routes, MTUs
 	size_t hops;
 };
 
@@ -146,7 +146,8 @@ static int look_at_devices(struct links_part *l, const struct instance *i, struc
 		return -err->code;
 	}
 	links_plan_devices(&l->plan, devices.links, devices.n_links);
-	ret->stale = macs_stale(i, &devices) || macs_stale_routes(i, &devices);
+	ret->stale = macs_stale(i, &devices) || macs_stale_routes(i, &devices) ||
+		     devices_mtu_stale(i, &devices);
 	return reattach_find(i, devices.links, devices.n_links, is_new, l, &ret->devices, err);
 }
 

@@ -2,6 +2,7 @@
 // All interfaces of an instance, compared with the devices of the kernel by one dump of these.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ctl/datapath/device.h"
@@ -22,6 +23,8 @@ int devices_read(const struct instance *i, struct devices *ret, struct err *err)
 void devices_free(struct devices *d);
 #define CLEANUP_DEVICES CLEANUP(devices_free)
 
-// Reads, and updates the table and what the datapath knows of the indexes of devices. The caller
-// holds the lock. 0 or -errno with err set.
+// Reads, and updates the table and what the datapath knows of the indexes of devices and of their
+// MTUs. The caller holds the lock. 0 or -errno with err set.
 int devices_sync(const struct instance *i, struct devices *ret, struct err *err);
+// Has the datapath another MTU of a device?
+bool devices_mtu_stale(const struct instance *i, const struct devices *devices);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers to clients whose interface gets another device.
+// Answers to clients whose interface gets another device, or that are too long for it.
 #include <linux/bpf.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -158,8 +158,98 @@ static void test_a_peer_returns(struct test *t)
 	nat_rig_free(r);
 }
 
+// ---- answers that are too long ------------------------------------------------------------------
+
+#define HEADERS(family) ((size_t)((family) == 4 ? 40 : 60)) // of IP and TCP
+
+// An answer of so many bytes of IP.
+static struct flow answers_of(const struct flow *f, size_t length)
+{
+	struct flow sized = *f;
+
+	sized.answers.payload = length - HEADERS(f->answers.names.family);
+	return sized;
+}
+
+// The backend is told what fits.
+static void check_too_long(struct test *t, const struct nat_rig *r, const struct flow *f,
+			   size_t length, uint32_t mtu, const char *what)
+{
+	const struct flow sized = answers_of(f, length);
+	struct outcome o = play(r, &sized.answers);
+	const bool v4 = f->answers.names.family == 4;
+	size_t icmp = v4 ? 34 : 54;
+
+	CHECK(t, o.verdict == XDP_TX, "%s: verdict %u", what, o.verdict);
+	CHECK(t, o.moved_n == 1 && o.moved[0].reason == REASON_PASS_TOO_BIG,
+	      "%s: not counted as too big", what);
+	CHECK(t, o.out && !memcmp(o.out->at, next_hop, 6), "%s: not to the backend", what);
+	CHECK(t, o.out && o.out->at[icmp] == (v4 ? 3 : 2), "%s: not ICMP", what);
+	CHECK(t, o.out && (uint32_t)(o.out->at[icmp + 6] << 8 | o.out->at[icmp + 7]) == mtu,
+	      "%s: another MTU", what);
+}
+
+static void check_length(struct test *t, const struct nat_rig *r, const struct flow *f,
+			 size_t length, const uint8_t to[6], const char *what)
+{
+	const struct flow sized = answers_of(f, length);
+
+	check_way(t, r, &sized, XDP_REDIRECT, to, what);
+}
+
+// The client's packets arrive on the device from now on.
+static void move_client(const struct nat_rig *r, const struct flow *f, uint32_t ifindex)
+{
+	set_device(r, ifindex);
+	play(r, &f->asks);
+}
+
+static void check_device(struct test *t, const struct nat_rig *r, const struct flow *f,
+			 uint32_t ifindex)
+{
+	nat_world_set_mtu(1400);
+	move_client(r, f, ifindex);
+	CHECK(t, r->nat->device[RIG_IFACE].mtu == 1400, "the MTU is not known");
+	check_length(t, r, f, 1400, router, "as long as the MTU");
+	check_too_long(t, r, f, 1401, 1400, "longer than the MTU");
+	nat_world_set_mtu(1500);
+	check_length(t, r, f, 1401, router, "after the MTU has grown");
+	check_too_long(t, r, f, 1501, 1500, "longer than the new MTU");
+	r->nat->device[RIG_IFACE].mtu = 0;
+	check_length(t, r, f, 1500, router, "with a device that is not known");
+	set_device(r, r->rig->ifindex);
+}
+
+static void check_route(struct test *t, const struct nat_rig *r, const struct flow *f)
+{
+	nat_world_set_mtu(1400);
+	set_device(r, 0);
+	check_length(t, r, f, 1400, neighbour, "as long as the MTU of the route's device");
+	check_too_long(t, r, f, 1401, 1400, "longer than the MTU of the route's device");
+	nat_world_set_route_mtu(1300);
+	check_length(t, r, f, 1300, neighbour, "as long as the MTU of the route");
+	check_too_long(t, r, f, 1301, 1300, "longer than the MTU of the route");
+	set_device(r, r->rig->ifindex);
+}
+
+static void test_too_long(struct test *t)
+{
+	struct nat_rig *r = nat_world_new(false);
+	uint32_t ifindex;
+
+	for (int n = 0; n < 4 && (ifindex = begin_route(t, r)); n++) {
+		struct flow f = open_flow(t, r, n & 1 ? 6 : 4, n & 2);
+
+		check_device(t, r, &f, ifindex);
+		check_route(t, r, &f);
+		nat_world_unroute();
+	}
+	nat_rig_free(r);
+}
+
 const struct named_test nat_peers_tests[] = {
 	{"nat: another device of an interface", test_another_device},
 	{"nat: a peer that returns", test_a_peer_returns},
+	{"nat: an answer that is too long", test_too_long},
 	{0},
 };

@@ -136,8 +136,32 @@ uint32_t nat_world_route(void)
 	return if_nametoindex(DEVICE);
 }
 
+static void shell(const char *command)
+{
+	if (system(command))
+		exit(2);
+}
+
 void nat_world_unroute(void)
 {
-	if (system("ip link del " DEVICE " >/dev/null 2>&1"))
-		exit(2);
+	shell("ip link del " DEVICE " >/dev/null 2>&1");
+}
+
+void nat_world_set_mtu(uint32_t mtu)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "ip link set " DEVICE " mtu %u", mtu);
+	shell(command);
+}
+
+void nat_world_set_route_mtu(uint32_t mtu)
+{
+	char command[192];
+
+	snprintf(command, sizeof(command),
+		 "ip route add 10.0.0.5/32 dev " DEVICE " mtu lock %u && "
+		 "ip route add fd00::5/128 dev " DEVICE " mtu lock %u",
+		 mtu, mtu);
+	shell(command);
 }

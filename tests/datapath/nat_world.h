@@ -44,3 +44,6 @@ struct nat_names_of_frame nat_world_read(const uint8_t *frame);
 	}
 uint32_t nat_world_route(void);
 void nat_world_unroute(void);
+// The MTU of the device, or of the routes to the first client.
+void nat_world_set_mtu(uint32_t mtu);
+void nat_world_set_route_mtu(uint32_t mtu);

@@ -186,3 +186,26 @@ def test_a_router_with_another_mac_address(lab, node, begin, change, tmp_path):
     # The one of the former address is free when no connection has it any more.
     assert node.json("service")["nat_peers"] in (2, 3)
     assert not drops(node)
+
+
+@pytest.fixture(name="narrow")
+def narrow_uplink(lab):
+    """narrow(): up1 gets a smaller MTU than the router and the backends have, until the test ends."""
+    def narrow(mtu=1300):
+        run(["ip", "-n", lab.netns("balancer1"), "link", "set", "up1", "mtu", str(mtu)])
+
+    yield narrow
+    narrow(1500)
+
+
+def test_an_uplink_whose_mtu_shrinks(lab, node, begin, narrow):
+    """The agent sees it; the backends learn what fits, and send that. Last: they remember it."""
+    node.run("--no-history")
+    running = [begin(1, "-r", f"0-{SLOW - 1}", url(vip, f"/even?rate={RATE}")) for vip in lab.vips]
+    time.sleep(1)
+    narrow()
+    assert all(each.process.poll() is None for each in running), "the change is too late"
+    assert {digest(each.result()) for each in running} == {digest(begin_of_big(SLOW))}
+    told = {one["reason"]: one["packets"] for one in node.json("stats")["counters"]}
+    assert told["service-too-big"]
+    assert not drops(node)
