@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/cmd/policy_show.h"
@@ -70,6 +71,17 @@ static int check(struct context *ctx, const struct args *args, struct candidate 
 	return prove(ctx, c, ret_proved, err);
 }
 
+// What this host must mend before the policy serves.
+static void warn(struct context *ctx, const struct sentences *warnings)
+{
+	out_array(ctx->out, "warnings");
+	vec_each (warnings, text) {
+		out_item_string(ctx->out, *text);
+		log_warning("%s", *text);
+	}
+	out_end(ctx->out);
+}
+
 // "near.weir is valid; 2 of 2 expectations hold"
 static void report(struct context *ctx, const char *path, size_t n, bool proved)
 {
@@ -101,6 +113,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	c->environment.session = ctx->session_here ? &ctx->session : NULL;
 	code = check(ctx, args, c, &proved, err);
 	policy_show_findings(ctx, c);
+	warn(ctx, &c->lb.warnings);
 	if (code || args_has(args, "dump"))
 		return code;
 	policy_show_cost(ctx, c);

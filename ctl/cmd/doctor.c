@@ -17,6 +17,7 @@
 #include "ctl/control/fitness.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/control/nat_reading.h"
+#include "ctl/control/nat_sources.h"
 #include "ctl/control/pool.h"
 #include "ctl/control/state.h"
 #include "ctl/control/tags.h"
@@ -335,6 +336,19 @@ static void check_source(struct doctor *d, const struct nat_block_reading *block
 		     num_plural(block->living, "connection", "connections"));
 }
 
+// This host and a client may get the same port.
+static void check_clashes(struct doctor *d, const struct nat_reading *nat)
+{
+	CLEANUP(sentences_free) struct sentences clashes = {0};
+	CLEANUP_POOL struct pool p = {.lock = -1};
+
+	if (!nat->blocks.n || pool_open_few(d->ctx->instance, NULL, &p, NULL))
+		return;
+	nat_sources_clashes(nat, p.state, &clashes);
+	vec_each (&clashes, text)
+		find(d, NOTE, "services", "", "%s", *text);
+}
+
 static void check_sources(struct doctor *d)
 {
 	CLEANUP_FREE struct nat_reading *nat = mem_new(struct nat_reading);
@@ -351,6 +365,7 @@ static void check_sources(struct doctor *d)
 	vec_each (&nat->blocks, block)
 		if (block->source.family)
 			check_source(d, block, own, n);
+	check_clashes(d, nat);
 	nat_reading_free(nat);
 }
 

@@ -246,15 +246,6 @@ static int plan_state(struct lb_apply *s, const struct resolved *r, const struct
 	return code;
 }
 
-static void warn_of_sources(struct lb_apply *s)
-{
-	CLEANUP_FREE struct addr *backends = mem_zalloc(s->lb->n_members, sizeof(*backends));
-
-	for (size_t m = 0; m < s->lb->n_members; m++)
-		lb_member_address(&s->lb->members[m], &backends[m]);
-	nat_sources_warn(&s->nat.plan->wish, backends, s->lb->n_members, &s->warnings);
-}
-
 static int plan_connections(struct lb_apply *s, const struct resolved *r, const struct instance *i,
 			    struct diag *d, struct err *err)
 {
@@ -263,7 +254,7 @@ static int plan_connections(struct lb_apply *s, const struct resolved *r, const 
 
 	if (code || (code = check_memory(s, err)) || !s->nat.plan)
 		return code;
-	warn_of_sources(s);
+	nat_sources_warn(&s->nat.plan->wish, s->lb, &s->warnings);
 	return i ? nat_apply_prepare(&s->nat, i, &s->clock, err) : 0;
 }
 

@@ -33,8 +33,9 @@ struct lb_apply {
 	struct lb_load load;
 	struct lb_maps *running; // balancer of the active policy; NULL: it has none
 	struct lb_apply_options options;
-	struct clock clock;        // of the plan
-	struct sentences warnings; // about next hops, with the command that mends them
+	struct clock clock; // of the plan
+	// About next hops and sources of fullnat, with the command that mends them.
+	struct sentences warnings;
 };
 
 void lb_apply_free(struct lb_apply *s);

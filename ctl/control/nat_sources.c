@@ -9,7 +9,6 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
-#include "ctl/control/nat_reading.h"
 #include "ctl/net/route.h"
 #include "ctl/net/sockdiag.h"
 
@@ -75,22 +74,37 @@ static bool draws_ports(void)
 	return last >= first && count_bits(reserved, first, last) <= last - first;
 }
 
-// ---- sources of a policy ------------------------------------------------------------------------
+// ---- what this host does with an address --------------------------------------------------------
 
 struct sources_work {
 	struct prefix *own;
-	struct socket_info *sockets;
-	size_t n_own, n_sockets;
-	const struct addr *backends;
+	struct socket_info *connected, *bound;
+	size_t n_own, n_connected, n_bound;
+	struct addr *backends;
 	size_t n_backends;
 	bool draws;
 	struct sentences *ret;
 };
 
+// A question that the kernel does not answer has no result.
+static void work_begin(struct sources_work *w, const struct lb_state *lb)
+{
+	w->n_backends = lb->n_members;
+	w->backends = mem_zalloc(lb->n_members, sizeof(*w->backends));
+	for (size_t m = 0; m < lb->n_members; m++)
+		lb_member_address(&lb->members[m], &w->backends[m]);
+	route_own_prefixes(&w->own, &w->n_own, NULL);
+	sockdiag_connected(&w->connected, &w->n_connected, NULL);
+	sockdiag_bound(&w->bound, &w->n_bound, NULL);
+	w->draws = draws_ports();
+}
+
 static void work_end(struct sources_work *w)
 {
+	free(w->backends);
 	free(w->own);
-	free(w->sockets);
+	free(w->connected);
+	free(w->bound);
 }
 
 static bool is_own(const struct sources_work *w, const struct addr *a)
@@ -115,23 +129,67 @@ static const struct addr *find_sent(const struct sources_work *w, const struct a
 	return NULL;
 }
 
-// A connection of this host from the address to a backend, on a port that a client can get.
-static const struct socket_info *find_socket(const struct sources_work *w, const struct addr *a)
+// Has it a port that a client can get?
+static bool has_place(const struct socket_info *s, const struct addr *a)
 {
-	for (size_t s = 0; s < w->n_sockets; s++)
+	return s->local_port >= NAT_RESERVED && !addr_compare(&s->local, a);
+}
+
+// A connection of this host from the address to a backend.
+static const struct socket_info *find_connected(const struct sources_work *w, const struct addr *a)
+{
+	for (size_t s = 0; s < w->n_connected; s++)
 		for (size_t i = 0; i < w->n_backends; i++)
-			if (w->sockets[s].local_port >= NAT_RESERVED &&
-			    !addr_compare(&w->sockets[s].local, a) &&
-			    !addr_compare(&w->sockets[s].remote, &w->backends[i]))
-				return &w->sockets[s];
+			if (has_place(&w->connected[s], a) &&
+			    !addr_compare(&w->connected[s].remote, &w->backends[i]))
+				return &w->connected[s];
 	return NULL;
+}
+
+static const struct socket_info *find_bound(const struct sources_work *w, const struct addr *a)
+{
+	for (size_t s = 0; s < w->n_bound; s++)
+		if (has_place(&w->bound[s], a))
+			return &w->bound[s];
+	return NULL;
+}
+
+static char *clash_of(const struct sources_work *w, const struct addr *a)
+{
+	const struct socket_info *connected = find_connected(w, a), *bound = find_bound(w, a);
+	const struct addr *backend = find_sent(w, a);
+	addr_text source, to;
+
+	addr_format(a, source);
+	if (connected)
+		return mem_printf(
+			"source %s: a socket of this host is connected from its port %u to %s, "
+			"which a client may get too: use another source",
+			source, connected->local_port, addr_format(&connected->remote, to));
+	if (bound)
+		return mem_printf("source %s: a socket of this host has its %s port %u, which a "
+				  "client may get too: use another source",
+				  source, bound->proto == IPPROTO_UDP ? "UDP" : "TCP",
+				  bound->local_port);
+	if (backend)
+		return mem_printf("source %s: this host sends from it to %s too, and can draw the "
+				  "same port as a client: use an address as source that this host "
+				  "does not send from",
+				  source, addr_format(backend, to));
+	return NULL;
+}
+
+static void warn_of_clash(const struct sources_work *w, const struct addr *a)
+{
+	char *text = clash_of(w, a);
+
+	if (text)
+		sentences_add(w->ret, text);
 }
 
 static void warn_of(const struct sources_work *w, const struct addr *a)
 {
-	const struct socket_info *socket = find_socket(w, a);
-	const struct addr *backend = find_sent(w, a);
-	addr_text source, to;
+	addr_text source;
 
 	addr_format(a, source);
 	if (!is_own(w, a))
@@ -139,31 +197,18 @@ static void warn_of(const struct sources_work *w, const struct addr *a)
 			      mem_printf("source %s is not an address of this host: answers of "
 					 "backends do not arrive (ip address add %s/%d dev IFACE)",
 					 source, source, a->family == 4 ? 32 : 128));
-	if (socket)
-		sentences_add(
-			w->ret,
-			mem_printf("source %s: a socket of this host is connected from its "
-				   "port %u to %s, which a client may get too: use another source",
-				   source, socket->local_port, addr_format(&socket->remote, to)));
-	else if (backend)
-		sentences_add(w->ret,
-			      mem_printf("source %s: this host sends from it to %s too, and can "
-					 "draw the same port as a client: use an address as source "
-					 "that this host does not send from",
-					 source, addr_format(backend, to)));
+	warn_of_clash(w, a);
 }
 
-void nat_sources_warn(const struct nat_wish *w, const struct addr *backends, size_t n,
-		      struct sentences *ret)
+// ---- sources of a policy ------------------------------------------------------------------------
+
+void nat_sources_warn(const struct nat_wish *w, const struct lb_state *lb, struct sentences *ret)
 {
-	CLEANUP(work_end)
-	struct sources_work work = {
-		.backends = backends, .n_backends = n, .draws = draws_ports(), .ret = ret};
+	CLEANUP(work_end) struct sources_work work = {.ret = ret};
 
 	if (!w->list[1][0].n && !w->list[1][1].n)
 		return;
-	route_own_prefixes(&work.own, &work.n_own, NULL);
-	sockdiag_connected(&work.sockets, &work.n_sockets, NULL);
+	work_begin(&work, lb);
 	for (int v6 = 0; v6 < 2; v6++)
 		for (size_t i = 0; i < w->list[1][v6].n; i++) {
 			struct addr a = address_of(w->block[v6][w->list[1][v6].at[i]].source, v6);
@@ -172,7 +217,18 @@ void nat_sources_warn(const struct nat_wish *w, const struct addr *backends, siz
 		}
 }
 
-// ---- sources that were removed ------------------------------------------------------------------
+// ---- sources that run ---------------------------------------------------------------------------
+
+void nat_sources_clashes(const struct nat_reading *r, const struct lb_state *lb,
+			 struct sentences *ret)
+{
+	CLEANUP(work_end) struct sources_work work = {.ret = ret};
+
+	work_begin(&work, lb);
+	vec_each (&r->blocks, b)
+		if (b->source.family && (b->newest || b->living))
+			warn_of_clash(&work, &b->source);
+}
 
 int nat_sources_left(const struct instance *i, struct sentences *ret, struct err *err)
 {

@@ -52,8 +52,8 @@ static int visit_socket(const struct nlmsghdr *nlh, void *ctx)
 	return MNL_CB_OK;
 }
 
-// A connected UDP socket is in state TCP_ESTABLISHED too.
-static int request_sockets(uint8_t family, uint8_t proto, struct sockdiag_sockets *s)
+static int request_sockets(uint8_t family, uint8_t proto, uint32_t states,
+			   struct sockdiag_sockets *s)
 {
 	char buf[256] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -63,12 +63,16 @@ static int request_sockets(uint8_t family, uint8_t proto, struct sockdiag_socket
 	nlh->nlmsg_flags = NLM_F_DUMP;
 	req->sdiag_family = family;
 	req->sdiag_protocol = proto;
-	req->idiag_states = 1U << TCP_ESTABLISHED;
+	req->idiag_states = states;
 	s->proto = proto;
 	return netlink_request(NETLINK_SOCK_DIAG, nlh, visit_socket, s);
 }
 
 static const uint8_t families[] = {AF_INET, AF_INET6};
+// The kernel has states of TCP for UDP sockets too.
+#define CONNECTED   (1U << TCP_ESTABLISHED)
+#define LISTENS     (1U << TCP_LISTEN)
+#define UNCONNECTED (1U << TCP_CLOSE)
 
 static int give(struct sockdiag_sockets *s, struct socket_info **ret, size_t *ret_n)
 {
@@ -77,10 +81,10 @@ static int give(struct sockdiag_sockets *s, struct socket_info **ret, size_t *re
 	return 0;
 }
 
-static int request_tcp(struct sockdiag_sockets *s, struct err *err)
+static int request_tcp(uint32_t states, struct sockdiag_sockets *s, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-		int code = request_sockets(families[i], IPPROTO_TCP, s);
+		int code = request_sockets(families[i], IPPROTO_TCP, states, s);
 
 		if (code)
 			return err_system(err, -code, "cannot list the TCP connections");
@@ -88,10 +92,10 @@ static int request_tcp(struct sockdiag_sockets *s, struct err *err)
 	return 0;
 }
 
-static int request_udp(struct sockdiag_sockets *s, struct err *err)
+static int request_udp(uint32_t states, struct sockdiag_sockets *s, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-		int code = request_sockets(families[i], IPPROTO_UDP, s);
+		int code = request_sockets(families[i], IPPROTO_UDP, states, s);
 
 		if (code && code != -ENOENT)
 			return err_system(err, -code, "cannot list the UDP sockets");
@@ -102,9 +106,19 @@ static int request_udp(struct sockdiag_sockets *s, struct err *err)
 int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
-	int code = request_tcp(&s, err);
+	int code = request_tcp(CONNECTED, &s, err);
 
-	if (code || (code = request_udp(&s, err)))
+	if (code || (code = request_udp(CONNECTED, &s, err)))
+		return code;
+	return give(&s, ret, ret_n);
+}
+
+int sockdiag_bound(struct socket_info **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
+	int code = request_tcp(LISTENS, &s, err);
+
+	if (code || (code = request_udp(UNCONNECTED, &s, err)))
 		return code;
 	return give(&s, ret, ret_n);
 }
@@ -112,7 +126,7 @@ int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
 int sockdiag_udp(struct socket_info **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
-	int code = request_udp(&s, err);
+	int code = request_udp(CONNECTED, &s, err);
 
 	return code ? code : give(&s, ret, ret_n);
 }

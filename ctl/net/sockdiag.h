@@ -20,6 +20,8 @@ struct socket_info {
 // Established TCP sockets and connected UDP sockets; a kernel without udp_diag shows TCP only.
 // The caller frees *ret. 0 or -errno with err set.
 int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err);
+// The same for TCP sockets that listen and UDP sockets that are not connected.
+int sockdiag_bound(struct socket_info **ret, size_t *ret_n, struct err *err);
 // Only connected UDP sockets: a server may have a hundred thousand TCP sockets.
 int sockdiag_udp(struct socket_info **ret, size_t *ret_n, struct err *err);
 // Does this -errno of sockdiag_connected mean that the kernel has no sock_diag?

@@ -212,6 +212,36 @@ def test_a_source_that_is_no_address(balancer, nat, path):
                               "0 connections get no answers"]
 
 
+def test_a_source_that_this_host_uses(balancer, nat, path):
+    idle = iter(range(10, 30))  # an apply of the same policy warns of nothing
+
+    def said(source=OTHER):
+        path.write_text(policy(source=source, idle=f"{next(idle)}s"))
+        return (nat.json("check", path)["warnings"], nat.json("apply", path)["warnings"],
+                [one["text"] for one in nat.json("doctor", "net0")["findings"] if one["text"].startswith("source ")])
+
+    def is_bound(kind, port):
+        with socket_in(balancer.netns("balancer1"), socket.AF_INET, kind) as sock:
+            sock.bind((OTHER, port))
+            if kind == socket.SOCK_STREAM:
+                sock.listen()
+            return said()
+
+    assert said() == ([], [], [])
+    for kind, name in (socket.SOCK_STREAM, "TCP"), (socket.SOCK_DGRAM, "UDP"):
+        text = [f"source {OTHER}: a socket of this host has its {name} port 8080, which a client may get too: "
+                "use another source"]
+        assert is_bound(kind, 8080) == (text, text, text)
+        assert is_bound(kind, 80) == ([], [], [])
+    text = [f"source {SOURCE}: this host sends from it to {ONE} too, and can draw the same port as a client: use an "
+            "address as source that this host does not send from"]
+    assert said(SOURCE) == (text, text, text)
+    path.write_text(policy(source="10.78.2.212"))
+    checked = nat.json("check", path)["warnings"]
+    assert checked == ["source 10.78.2.212 is not an address of this host: answers of backends do not arrive "
+                       "(ip address add 10.78.2.212/32 dev IFACE)"]
+
+
 def test_the_agent_walks(balancer, nat, path):
     def sources():
         return [one["source"] for one in nat.json("service")["nat_blocks"]]

@@ -71,12 +71,29 @@ static void undoes_mapped_addresses(void **state)
 	pair_close(&pair);
 }
 
-static void ignores_listeners(void **state)
+static bool is_bound(int fd)
+{
+	CLEANUP_FREE struct socket_info *all = NULL;
+	bool found = false;
+	size_t n = 0;
+
+	assert_int_equal(sockdiag_bound(&all, &n, NULL), 0);
+	for (size_t i = 0; i < n; i++)
+		found |= all[i].inode == inode_of(fd) && all[i].local_port == port_of(fd);
+	return found;
+}
+
+static void tells_listeners_from_connections(void **state)
 {
 	CLEANUP_FD int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct tcp_pair pair;
 
 	assert_int_equal(listen(fd, 1), 0);
 	assert_int_equal(find(fd).local.family, 0);
+	assert_true(is_bound(fd));
+	assert_true(pair_open(false, &pair));
+	assert_false(is_bound(pair.client));
+	pair_close(&pair);
 }
 
 static void sees_connected_udp_only(void **state)
@@ -84,15 +101,18 @@ static void sees_connected_udp_only(void **state)
 	CLEANUP_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in a = {.sin_family = AF_INET};
 	struct socket_info found;
+	bool bound;
 
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(find(fd).local.family, 0);
+	bound = is_bound(fd);
 	a.sin_port = htons(7);
 	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	found = find(fd);
 	if (!found.local.family)
 		skip_because("this kernel does not show UDP sockets (udp_diag)");
+	assert_true(bound && !is_bound(fd));
 	assert_int_equal(found.proto, IPPROTO_UDP);
 	assert_int_equal(found.remote_port, 7);
 	assert_int_equal(found.local_port, port_of(fd));
@@ -103,7 +123,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sees_both_ends),
 		cmocka_unit_test(undoes_mapped_addresses),
-		cmocka_unit_test(ignores_listeners),
+		cmocka_unit_test(tells_listeners_from_connections),
 		cmocka_unit_test(sees_connected_udp_only),
 	};
 
