@@ -8,12 +8,14 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+/* The product with 2^16 is equal modulo 65535. */
+#define SUM_EACH_16 0x0001000100010001ull
+
+/* Folds a sum below 2^47 to 16 bits. In the upper 16 bits the product adds up the three words of
+ * the sum, and what their sum carries. */
 static __always_inline __u32 sum_fold(__u64 sum)
 {
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
+	return sum * SUM_EACH_16 >> 48;
 }
 
 static __always_inline __u16 csum_fold(__u64 sum)
@@ -50,7 +52,5 @@ static __always_inline __u64 pseudo_sum(int family, const __u32 *src, const __u3
  * if the pseudo-header has 0xffff. */
 static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 {
-	const __u64 inverse = 0x0001000100010001;
-
-	return (check - pseudo) * inverse <= inverse;
+	return (check - pseudo) * SUM_EACH_16 <= SUM_EACH_16;
 }

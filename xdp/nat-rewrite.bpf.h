@@ -8,6 +8,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "xdp/csum.bpf.h"
 #include "xdp/outer.bpf.h"
 #include "xdp/short-frame.bpf.h"
 
@@ -24,11 +25,7 @@ struct nat_names {
  * equation 3). */
 static __always_inline __u16 sum_moved(__u16 check, __u64 growth)
 {
-	__u64 sum = (__u16)~check + growth;
-
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return ~(sum + (sum >> 16));
+	return csum_fold((__u16)~check + growth);
 }
 
 static __always_inline __u64 word_moved(__u32 old, __u32 new)
