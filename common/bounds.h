@@ -134,6 +134,14 @@ BOUNDS_INLINE __u64 is_zero64(__u64 difference)
 	return difference;
 }
 
+/* The same for a difference below 2^63, with fewer instructions. */
+BOUNDS_INLINE __u64 is_zero63(__u64 difference)
+{
+	difference--;
+	asm("%0 >>= 63" : "+r"(difference));
+	return difference;
+}
+
 /* 1 if the difference is not 0, else 0. */
 BOUNDS_INLINE __u64 not_zero64(__u64 difference)
 {
@@ -176,6 +184,11 @@ BOUNDS_INLINE __u64 is_less(__u64 a, __u64 b)
 }
 
 BOUNDS_INLINE __u64 is_zero64(__u64 difference)
+{
+	return !difference;
+}
+
+BOUNDS_INLINE __u64 is_zero63(__u64 difference)
 {
 	return !difference;
 }

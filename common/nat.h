@@ -247,9 +247,14 @@ NAT_INLINE __u32 nat_cell(__u32 half)
 
 /* A VIP with port and protocol. Its number is in keys, and outlives the policy. */
 struct nat_end {
-	__u32 vip[4];     /* IPv4 in [0], the rest zero */
-	__u32 port_proto; /* nat_port_proto(); 0: a free number */
-	__u32 family;     /* 4 or 6 */
+	__u32 vip[4]; /* IPv4 in [0], the rest zero */
+	union {
+		struct {
+			__u32 port_proto; /* nat_port_proto(); 0: a free number */
+			__u32 family;     /* 4 or 6 */
+		};
+		__u64 kind; /* both */
+	};
 };
 _Static_assert(sizeof(struct nat_end) == 24, "layout");
 
@@ -260,6 +265,8 @@ enum nat_mode {
 	/* the service has another mode: living connections stay as they are, none begins */
 	NAT_USE_FORMER,
 };
+/* This bit of the mode: the connections are looked up in the cells of fullnat. */
+#define NAT_USE_CELLS 2
 
 /* What a policy does with an end; an array by the end's number belongs to each generation. */
 struct nat_use {
@@ -358,10 +365,11 @@ NAT_INLINE __u64 nat_near_word(__u64 mix)
 	return mix >> 54 & (NAT_NEAR_WORDS - 1);
 }
 
-/* The number of the bit in its word. */
+/* The number of the bit in its word: six bits from here. */
+#define NAT_NEAR_SHIFT 48
 NAT_INLINE __u32 nat_near_bit(__u64 mix)
 {
-	return mix >> 48 & 63;
+	return mix >> NAT_NEAR_SHIFT & 63;
 }
 
 /* ---- outcomes -------------------------------------------------------------------------------- */

@@ -8,6 +8,8 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "common/bounds.h"
+
 /* The product with 2^16 is equal modulo 65535. */
 #define SUM_EACH_16 0x0001000100010001ull
 
@@ -34,12 +36,13 @@ static __always_inline __u64 csum_add(__u64 sum, const void *p, int words)
 	return sum;
 }
 
-/* The sum of a pseudo-header, not folded (RFC 9293 section 3.1, RFC 8200 section 8.1). Addresses as
- * in the packet; length: of what follows the headers of IP, host order. */
+/* The sum of a pseudo-header, not folded (RFC 9293 section 3.1, RFC 8200 section 8.1), modulo
+ * 65535, where bpf_htons(x) is x * bpf_htons(1). Addresses as in the packet; length: of what
+ * follows the headers of IP, host order. */
 static __always_inline __u64 pseudo_sum(int family, const __u32 *src, const __u32 *dst,
 					__u16 length, __u8 proto)
 {
-	__u64 sum = (__u64)bpf_htons(length) + bpf_htons(proto) + src[0] + dst[0];
+	__u64 sum = (__u64)(length + proto) * bpf_htons(1) + src[0] + dst[0];
 
 	if (family == 6)
 		sum += (__u64)src[1] + src[2] + src[3] + dst[1] + dst[2] + dst[3];
@@ -48,9 +51,11 @@ static __always_inline __u64 pseudo_sum(int family, const __u32 *src, const __u3
 
 /* Does the checksum hold the sum of the pseudo-header only, whose completion a local sender leaves
  * to its device? Then both are equal modulo 65535: their difference is a multiple, whose quotient
- * is below 2^48, and the difference times the inverse of -65535 is this quotient. Also true for 0
- * if the pseudo-header has 0xffff. */
+ * is below 2^48, and the difference times SUM_EACH_16, the inverse of -65535, is this quotient.
+ * Also true for 0 if the pseudo-header has 0xffff. */
 static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 {
-	return (check - pseudo) * SUM_EACH_16 <= SUM_EACH_16;
+	const __u64 each = BOUND_HIDE(SUM_EACH_16);
+
+	return (check - pseudo) * each <= each;
 }

@@ -32,9 +32,7 @@ static __always_inline struct nat_table *nat(void)
 /* In the lowest bit; 0: it is in no table. */
 static __always_inline __u64 nat_near(__u64 mix)
 {
-	__u64 word = nat()->near[BOUND(nat_near_word(mix), NAT_NEAR_WORDS - 1)];
-
-	return SHIFT_RIGHT(word, nat_near_bit(mix));
+	return SHIFT_RIGHT(nat()->near[nat_near_word(mix)], mix >> NAT_NEAR_SHIFT);
 }
 
 /* Destination unreachable, time exceeded, parameter problem; "too big" of IPv6. */
@@ -65,11 +63,14 @@ static __always_inline const struct nat_end *nat_end_at(__u64 number)
 	return &nat()->end[BOUND(number, NAT_ENDS - 1)];
 }
 
+static __always_inline const struct nat_use *nat_uses_all(void)
+{
+	return (const void *)MARKER_PTR(MARK_NAT_USES);
+}
+
 static __always_inline const struct nat_use *nat_use_of(__u64 end)
 {
-	const struct nat_use *uses = (const void *)MARKER_PTR(MARK_NAT_USES);
-
-	return &uses[BOUND(end, NAT_ENDS - 1)];
+	return nat_uses_all() + BOUND(end, NAT_ENDS - 1);
 }
 
 /* 0: they are the same. */
@@ -93,26 +94,32 @@ static __always_inline const __u32 *nat_dst_of(const __u8 *ip, const int family)
 /* The number of the end that the packet is for, or 0. */
 static __always_inline __u64 nat_end_of(const int family, const __u32 *vip, __u32 port_proto)
 {
+	const struct nat_end wanted = {.port_proto = port_proto, .family = family};
 	__u64 mix = nat_mix(family, vip, port_proto);
 
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
-		__u64 cell = nat_end_cell(mix, i);
-		__u64 number = nat()->end_at[i][BOUND(cell, NAT_END_CELLS - 1)];
-		const struct nat_end *end = nat_end_at(number);
+		__u64 number = BOUND(nat()->end_at[i][nat_end_cell(mix, i)], NAT_ENDS - 1);
+		/* The compiler would add the offset in the table for each field. */
+		const struct nat_end *end = (const void *)BOUND_HIDE((long)&nat()->end[number]);
 
-		if (!((end->port_proto ^ port_proto) | (end->family ^ family) |
-		      address_differs(family, end->vip, vip)))
+		if (!((end->kind ^ wanted.kind) | address_differs(family, end->vip, vip)))
 			return number;
 	}
-	return 0;
+	/* A number as any other, or the verifier would follow it apart. */
+	return BOUND(BOUND_FORGET(0, mix), NAT_ENDS - 1);
 }
 
-/* The same for a common packet, if the policy has a service for the end, or had one. */
-static __always_inline __u64 nat_end_for(const __u8 *ip, const int family)
+/* The same for a common packet, with what the policy does with the end; NULL: it has and had no
+ * service for it. */
+static __always_inline const struct nat_use *nat_use_for(const __u8 *ip, const int family,
+							 __u64 *ret_end)
 {
 	const __u32 key = nat_port_proto(l4_of(ip, family)[1], proto_of(ip, family));
-	__u64 end = nat_end_of(family, nat_dst_of(ip, family), key);
+	const struct nat_use *use;
 
-	return nat_use_of(end)->mode == NAT_USE_NONE ? 0 : end;
+	*ret_end = nat_end_of(family, nat_dst_of(ip, family), key);
+	/* In one register: the compiler would add up its address each time. */
+	use = (const void *)BOUND_HIDE((long)(nat_uses_all() + *ret_end));
+	return use->mode == NAT_USE_NONE ? NULL : use;
 }

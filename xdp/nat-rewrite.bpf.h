@@ -85,7 +85,8 @@ static __always_inline void nat_translate(const __u8 *ip, const struct key k, co
 	__u16 *l4 = (__u16 *)l4_of(ip, family);
 	__u64 growth = nat_put_header(ip, family, n);
 
-	growth += word_moved(*(__u32 *)l4, n->ports);
+	growth += n->ports;
+	growth -= *(__u32 *)l4;
 	*(__u32 *)l4 = n->ports;
 	if (k.base < BASE_UDP)
 		l4[8] = sum_moved(l4[8], growth);

@@ -25,7 +25,8 @@ static __always_inline bool nat_stays(const struct key k, __u64 word)
 
 	_Static_assert(BASE_UDP == 1 << 8 && NAT_CLOSING == NAT_TALKS + 1, "of UDP: closing");
 	return (word & mask) == state << NAT_TIME_BITS &&
-	       ((nat_now() - word) & NAT_TIME) < nat_life(nat()->lives, word) >> 3;
+	       ((SHIFT_RIGHT(now_jiffies(), nat()->shift) - word) & NAT_TIME) <
+		       nat_life(nat()->lives, word) >> 3;
 }
 
 /* An entry in the memory of its block; family says which one. */
@@ -52,12 +53,14 @@ static __always_inline bool nat_hold_entry(const int family, const union nat_ent
 }
 
 /* The position of the key, if the bucket has it. Without branches: the verifier would follow
- * each. without_end: the end does not count. */
+ * each. without_end: the end does not count. An end has 12 bits, so no difference has the upper
+ * one. */
 static __always_inline __u64 nat_position(const int family, const union nat_entry bucket,
 					  const struct nat_key *k, const bool without_end)
 {
+	const __u64 mask = without_end ? NAT_WITHOUT_END : ~0ull;
 	const int shift = without_end ? 64 - NAT_END_SHIFT : 0;
-	__u64 position = 6;
+	__u64 position = 0;
 
 	if (family == 6)
 		return not_zero64((read_word(&bucket.e6->client[0]) ^ k->client[0]) |
@@ -65,26 +68,22 @@ static __always_inline __u64 nat_position(const int family, const union nat_entr
 				  (read_word(&bucket.e6->last) ^ k->last) << shift);
 #pragma unroll
 	for (int i = 1; i < NAT_BUCKET4; i++)
-		position -= i * not_zero64((read_word(&bucket.e4[i].last) ^ k->last) << shift);
+		position += i * is_zero63((read_word(&bucket.e4[i].last) ^ k->last) & mask);
 	return position;
 }
 
-/* The first bucket of a connection, in the newest block; NULL: there is no block. */
-static __always_inline const void *nat_first_bucket(const int family, __u64 block, __u32 half)
+/* The number of the first bucket of a connection in a block. */
+static __always_inline __u64 nat_first_bucket(const int family, __u32 half)
 {
-	const __u32 size = nat_bucket_size(family);
-	__u64 number = nat_group(family, 0, half) + nat_own_bucket(family, half);
-	const __u8 *places = nat_places_of(family, block);
-
-	return places ? places + BOUND(number, NAT_PLACES / size - 1) * sizeof(struct nat_bucket4)
-		      : NULL;
+	return BOUND(nat_group(family, 0, half) + nat_own_bucket(family, half),
+		     NAT_PLACES / nat_bucket_size(family) - 1);
 }
 
 /* A connection as it is looked for, in the newest blocks of its cells. By value: the compiler keeps
  * it in registers. */
 struct nat_wanted {
 	__u64 hash;
-	__u64 fullnat; /* 0 or 1 */
+	__u64 fullnat; /* NAT_USE_CELLS or 0 */
 	struct nat_key key;
 	bool answers; /* a constant: the end of the key does not count */
 };
@@ -94,12 +93,16 @@ static __always_inline __u64 nat_find_first(const int family, const struct nat_w
 					    struct nat_held *ret)
 {
 	const __u32 size = nat_bucket_size(family), half = w.hash;
-	const __u64 *cells = nat_cells_of(family) + BOUND(w.fullnat, 1) * 2 * NAT_CELLS;
-	__u64 block = (nat_cell_in(cells, half) & 0xff) - 1, position;
-	union nat_entry e = {nat_first_bucket(family, block, half)};
+	const __u64 *cells = nat_cells_of(family) + BOUND(w.fullnat, NAT_USE_CELLS) * NAT_CELLS;
+	/* An empty cell gives the number 255, of no block. */
+	__u64 block = BOUND(nat_cell_in(cells, half) - 1, 0xff), bucket, position;
+	const void *places = nat_places_of(family, block);
+	union nat_entry e;
 
-	if (unlikely(!e.e4))
+	if (unlikely(!places))
 		return NAT_NOWHERE;
+	bucket = nat_first_bucket(family, half);
+	e.e4 = places + bucket * sizeof(struct nat_bucket4);
 	position = BOUND(nat_position(family, e, &w.key, w.answers), size - 1);
 	if (family == 4)
 		e.e4 += position;
@@ -108,7 +111,7 @@ static __always_inline __u64 nat_find_first(const int family, const struct nat_w
 	if (unlikely(!nat_hold_entry(family, e, ret)) ||
 	    nat_keys_differ(&ret->key, &w.key, w.answers ? NAT_WITHOUT_END : ~0ull))
 		return NAT_NOWHERE;
-	return (nat_group(family, block, half) + nat_own_bucket(family, half)) * size + position;
+	return (block << NAT_PLACES_LOG2) + bucket * size + position;
 }
 
 /* The first place of a group that has the key, in the block of the lowest byte of the cell. */
@@ -147,7 +150,7 @@ static __always_inline __u64 nat_in_either(const int family, const struct nat_as
 static __always_inline __u64 nat_in_groups(const int family, struct nat_ask *a, __u32 fullnat,
 					   __u32 answers)
 {
-	const __u64 *cells = nat_cells_of(family) + BOUND(fullnat, 1) * 2 * NAT_CELLS;
+	const __u64 *cells = nat_cells_of(family) + BOUND(fullnat, NAT_USE_CELLS) * NAT_CELLS;
 	__u64 mask = answers ? NAT_WITHOUT_END : ~0ull;
 	__u64 place = nat_in_either(family, a, cells, 0, mask);
 
@@ -233,16 +236,15 @@ static __always_inline bool nat_find_steady(const int family, const struct nat_p
 	if (unlikely(ret->place == NAT_NOWHERE) || unlikely(!nat_stays(p.k, ret->held.word)))
 		return false;
 	peer = nat_peer_of(p.from);
-	return likely(nat_is_peer(nat_peer(ret->held.word), &peer));
+	return likely(nat_is_peer(ret->held.word >> NAT_PEER_SHIFT, &peer));
 }
 
 static __always_inline int nat_forward_steady(struct xdp_md *ctx, const int family,
 					      const struct nat_packet p, __u64 end,
-					      int *ret_verdict)
+					      const struct nat_use *use, int *ret_verdict)
 {
-	const struct nat_use *use = nat_use_of(end);
 	/* NAT_USE_FORMER too: what the block says. */
-	__u64 fullnat = use->mode >> 1;
+	__u64 fullnat = use->mode & NAT_USE_CELLS;
 	const __u32 *source = NULL;
 	struct nat_found f = {};
 	const struct backend *to;

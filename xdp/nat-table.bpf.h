@@ -99,7 +99,7 @@ static __always_inline const __u64 *nat_cells_of(const int family)
 
 static __always_inline __u64 nat_cell_in(const __u64 *cells, __u32 half)
 {
-	return read_word(&cells[BOUND(nat_cell(half), NAT_CELLS - 1)]);
+	return read_word(&cells[nat_cell(half)]);
 }
 
 static __always_inline __u64 nat_cell_of(const int family, bool fullnat, __u32 half)
@@ -109,7 +109,8 @@ static __always_inline __u64 nat_cell_of(const int family, bool fullnat, __u32 h
 
 /* ---- one bucket ------------------------------------------------------------------------------ */
 
-/* 0 if the entry of a bucket has this key where `mask` has bits. */
+/* 0 if the entry of a bucket has this key where `mask` has bits. In IPv4 below 2^63: an end has 12
+ * bits. */
 static __always_inline __u64 nat_differs(const int family, const void *bucket, int i,
 					 const struct nat_key *k, __u64 mask)
 {
@@ -179,7 +180,8 @@ static __always_inline __u64 nat_matches(const int family, __u64 group, const st
 #pragma unroll
 		for (int i = 0; i < size; i++) {
 			__u64 taken = nat_is_taken(nat_read_in(family, bucket, i));
-			__u64 hit = is_zero64(nat_differs(family, bucket, i, k, mask));
+			__u64 differs = nat_differs(family, bucket, i, k, mask);
+			__u64 hit = family == 4 ? is_zero63(differs) : is_zero64(differs);
 
 			bits |= (hit & taken) << (b * size + i);
 		}

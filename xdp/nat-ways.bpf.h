@@ -248,9 +248,9 @@ static __always_inline int nat_without_place_common(const struct key k, int reas
 static __always_inline int nat_forward(struct xdp_md *ctx, const int family,
 				       const struct nat_packet p, int *ret_verdict)
 {
-	__u64 end = nat_end_for(p.at.ip, family), place, word = 0;
+	__u64 end, place, word = 0;
 
-	if (!end || !is_ready(ctx, p.k, family, p.at))
+	if (!nat_use_for(p.at.ip, family, &end) || !is_ready(ctx, p.k, family, p.at))
 		return NAT_LEAVE;
 	place = nat_find_place(family, p, end, &word);
 	nat_test_note(end, place, word);

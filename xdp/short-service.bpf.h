@@ -296,11 +296,11 @@ static __always_inline struct fate hand_to_nat(struct xdp_md *ctx, struct fate f
 static __always_inline struct fate translate_common(struct xdp_md *ctx, const struct view v,
 						    const int family, const struct vip_place at,
 						    const struct arrival p, __u64 end,
-						    struct fate f)
+						    const struct nat_use *use, struct fate f)
 {
 	const struct nat_packet packet = {
 		.at = at, .k = {.base = v.base, .length = f.length}, .from = p};
-	int reason = nat_forward_steady(ctx, family, packet, end, &f.verdict);
+	int reason = nat_forward_steady(ctx, family, packet, end, use, &f.verdict);
 
 	if (likely(reason != NAT_LEAVE)) {
 		f.reason = reason;

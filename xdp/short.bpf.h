@@ -173,6 +173,7 @@ static __always_inline struct fate continue_common(struct xdp_md *ctx, const str
 						   struct fate f)
 {
 	const struct vip_place at = {.frame = p.frame, .ip = v.ip};
+	const struct nat_use *use;
 	__u32 zero;
 	__u64 end;
 
@@ -188,8 +189,8 @@ static __always_inline struct fate continue_common(struct xdp_md *ctx, const str
 			   : (__u32)(*(const volatile __u8 *)v.ip >> 4) - 6;
 	f.reason += zero;
 	f.counter += zero;
-	if (p.nats && (end = nat_end_for(v.ip, family)))
-		return translate_common(ctx, v, family, at, p, end, f);
+	if (p.nats && (use = nat_use_for(v.ip, family, &end)))
+		return translate_common(ctx, v, family, at, p, end, use, f);
 	return balance_common(ctx, key_of(v, family), family, at, p, f);
 }
 
