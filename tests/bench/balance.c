@@ -101,6 +101,18 @@ static const struct balance_case cases[] = {
 	  .reach = {{1.1, {"balance-ipip-changing-flows"}}}},
 	 .mode = "fullnat",
 	 .traffic = MANY},
+	{{.id = "balance-nat-answer",
+	  .what = "a service, nat, answers of one connection",
+	  .reach = {{1.3, {"balance-dr"}}}},
+	 .mode = "nat",
+	 .answers = true,
+	 .traffic = ONE},
+	{{.id = "balance-fullnat-answer",
+	  .what = "a service, fullnat, answers of one connection",
+	  .reach = {{1.3, {"balance-dr"}}}},
+	 .mode = "fullnat",
+	 .answers = true,
+	 .traffic = ONE},
 	{{.id = "balance-rules",
 	  .what = "64 rules over eight fields before a service, ipip, stable ring, one flow",
 	  .reach = {{1.0, {"filter-64", "balance-ipip-stable"}}}},
@@ -198,6 +210,33 @@ static void open_connections(const struct subject *s, const struct addr *flows)
 	draw_free(d);
 }
 
+// The headers of an answer to the packets of one connection: what its backend got, turned round.
+static void turn(const struct draw *d, struct bench_head *ret)
+{
+	struct bench_head got;
+
+	draw_result(d, &got);
+	*ret = got;
+	ret->mac[0] = got.mac[1];
+	ret->mac[1] = got.mac[0];
+	ret->words[3] = got.words[4];
+	ret->words[4] = got.words[3];
+	ret->words[5] = got.words[5] << 16 | got.words[5] >> 16;
+}
+
+// In place of d, which is freed. Each source is the backend.
+static struct draw *draw_answers(struct draw *d, struct addr *sources)
+{
+	struct bench_head head;
+
+	turn(d, &head);
+	draw_free(d);
+	for (size_t i = 0; i < BENCH_SOURCES; i++)
+		sources[i] = addr_from_v4(head.words[3]);
+	return draw_new(&(struct draw_options){
+		.family = 4, .sources = sources, .sent = true, .head = &head});
+}
+
 static void make_weir(const struct bench *b, const struct balance_case *c, struct subject *ret)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/service.weir", b->folder);
@@ -242,6 +281,8 @@ void balance_measure(const struct bench *b, const struct balance_case *c, struct
 		open_connections(&weir, flows);
 	for (size_t i = 0; i < n && (translates(c) || c->changing || c->traffic != ONE); i++)
 		warm_up(d, subjects[i], c->traffic);
+	if (c->answers)
+		d = draw_answers(d, flows);
 	measure(b, &c->goal, d, ANSWER_SEND, subjects, n);
 	draw_free(d);
 }

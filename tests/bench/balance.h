@@ -20,6 +20,7 @@ struct balance_case {
 	uint8_t grow; // outer headers
 	bool v6;      // backends
 	bool changing;
+	bool answers; // the packets are the backend's, in nat and fullnat
 	enum traffic traffic;
 	size_t rules;   // before the service; none matches
 	size_t blocked; // addresses in the overlay, none a client's

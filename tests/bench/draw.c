@@ -72,7 +72,17 @@ static void put_tcp(struct draw *d, const struct draw_options *o)
 	if (o->ack)
 		tcp[13] = 0x10;
 	put(d, tcp, sizeof(tcp));
-	d->length = d->length < 60u + o->grow ? 60u + o->grow : d->length; // minimum frame
+}
+
+static void put_head(struct draw *d, const struct draw_options *o)
+{
+	if (o->head) {
+		put(d, o->head, sizeof(*o->head));
+		return;
+	}
+	put_ether(d, o);
+	put_ip(d, o->family);
+	put_tcp(d, o);
 }
 
 static size_t source_offset(const struct draw_options *o)
@@ -118,9 +128,8 @@ struct draw *draw_new(const struct draw_options *o)
 
 	d->options = *o;
 	d->length = o->grow;
-	put_ether(d, o);
-	put_ip(d, o->family);
-	put_tcp(d, o);
+	put_head(d, o);
+	d->length = d->length < 60u + o->grow ? 60u + o->grow : d->length; // minimum frame
 	d->skel = draw_bpf__open();
 	if (!d->skel || (code = load(d, o)))
 		bench_fail(d->skel ? -code : errno, "cannot load the program that sets sources");
@@ -197,6 +206,19 @@ uint64_t draw_run(const struct draw *d, uint32_t n, uint32_t *ret_verdict)
 	if (ret_verdict)
 		*ret_verdict = opts.retval;
 	return end - begin;
+}
+
+void draw_result(const struct draw *d, struct bench_head *ret)
+{
+	uint8_t frame[FRAME_BYTES];
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = d->frame,
+		    .data_size_in = (uint32_t)d->length, .data_out = frame,
+		    .data_size_out = sizeof(frame));
+	int code = bpf_prog_test_run_opts(d->program, &opts);
+
+	if (code)
+		bench_fail(-code, "cannot run a packet");
+	memcpy(ret, frame, sizeof(*ret));
 }
 
 uint64_t draw_send(const struct draw *d, uint32_t n)

@@ -19,8 +19,9 @@ struct draw_options {
 	bool ack;       // TCP ACK instead of SYN
 	bool sent;      // the target sends the frame back; it is restored before the next run; IPv4
 	uint8_t grow;   // bytes by which the target moves the head
-	const struct addr *sources; // BENCH_SOURCES elements
-	uint32_t ifindex;           // output device; 0: jump into the target
+	const struct addr *sources;    // BENCH_SOURCES elements
+	uint32_t ifindex;              // output device; 0: jump into the target
+	const struct bench_head *head; // other headers than below, IPv4; NULL: none
 };
 
 // TCP to 198.18.0.1 or 2001:db8::1, port 40000 to 80. Ends the bench on failure.
@@ -39,5 +40,7 @@ size_t draw_packet(struct draw *d, size_t n, const uint8_t **ret_frame);
 // Runs n packets. Stores the verdict of the last one in *ret_verdict (may be NULL). Returns the
 // total CPU time.
 uint64_t draw_run(const struct draw *d, uint32_t n, uint32_t *ret_verdict);
+// Runs one packet. *ret: its headers as the target leaves them.
+void draw_result(const struct draw *d, struct bench_head *ret);
 // Sends n packets as live frames. Returns the total wall clock time.
 uint64_t draw_send(const struct draw *d, uint32_t n);
