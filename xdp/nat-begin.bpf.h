@@ -53,7 +53,7 @@ static __always_inline bool nat_clashes(const int family, const struct nat_ask *
 					const struct nat_end *end, const struct backend *to)
 {
 	struct nat_side side = {
-		.port_proto = nat_port_proto(nat_backend_port(to, end), nat_proto(end)),
+		.port_proto = nat_backend_port(to, end),
 		.not_end = a->end,
 	};
 

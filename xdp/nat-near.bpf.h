@@ -29,6 +29,10 @@ static __always_inline struct nat_table *nat(void)
 	return (struct nat_table *)MARKER_PTR(MARK_NAT);
 }
 
+/* The address of an element. The compiler would add the offset in the table for each field. */
+#define NAT_ELEMENT(table, number) \
+	((typeof(&nat()->table[0]))BOUND_HIDE((long)&nat()->table[number]))
+
 /* In the lowest bit; 0: it is in no table. */
 static __always_inline __u64 nat_near(__u64 mix)
 {
@@ -60,7 +64,7 @@ static __always_inline __u64 nat_may_answer(const __u8 *ip, const int family, __
 
 static __always_inline const struct nat_end *nat_end_at(__u64 number)
 {
-	return &nat()->end[BOUND(number, NAT_ENDS - 1)];
+	return NAT_ELEMENT(end, BOUND(number, NAT_ENDS - 1));
 }
 
 static __always_inline const struct nat_use *nat_uses_all(void)
@@ -100,8 +104,7 @@ static __always_inline __u64 nat_end_of(const int family, const __u32 *vip, __u3
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
 		__u64 number = BOUND(nat()->end_at[i][nat_end_cell(mix, i)], NAT_ENDS - 1);
-		/* The compiler would add the offset in the table for each field. */
-		const struct nat_end *end = (const void *)BOUND_HIDE((long)&nat()->end[number]);
+		const struct nat_end *end = NAT_ELEMENT(end, number);
 
 		if (!((end->kind ^ wanted.kind) | address_differs(family, end->vip, vip)))
 			return number;

@@ -20,16 +20,15 @@ static __always_inline struct nat_peer nat_peer_of(const struct arrival from)
 	return peer;
 }
 
+/* The upper bits of the number do not count. */
 static __always_inline struct nat_peer *nat_peer_at(__u64 number)
 {
-	return &nat()->peer[BOUND(number, NAT_PEERS - 1)];
+	return NAT_ELEMENT(peer, BOUND(number, NAT_PEERS - 1));
 }
 
-/* The upper bits of the number do not count. */
 static __always_inline bool nat_is_peer(__u64 number, const struct nat_peer *p)
 {
-	/* The compiler would add the offset in the table for each word. */
-	const struct nat_peer *known = (const void *)BOUND_HIDE((long)nat_peer_at(number));
+	const struct nat_peer *known = nat_peer_at(number);
 
 	return !((read_word(&known->word[0]) ^ p->word[0]) |
 		 (read_word(&known->word[1]) ^ p->word[1]));

@@ -306,21 +306,33 @@ static __always_inline bool nat_find_answered(const int family, const struct nat
 	return nat_find_newest(family, w, ret) != NAT_NOWHERE;
 }
 
+static __always_inline struct nat_side nat_side_of(const __u8 *ip, const int family)
+{
+	struct nat_side from = {
+		.port_proto = nat_port_proto(*l4_of(ip, family), proto_of(ip, family)),
+	};
+
+	nat_copy_address(family, from.addr, addresses_of(ip, family));
+	return from;
+}
+
 static __always_inline int nat_answer_steady(struct xdp_md *ctx, const int family,
 					     const struct nat_packet p, __u64 may, int *ret_verdict)
 {
-	struct nat_side from = {
-		.port_proto = nat_port_proto(*l4_of(p.at.ip, family), proto_of(p.at.ip, family)),
-	};
+	const struct nat_end *at;
 	struct nat_held h = {};
+	struct nat_side from;
 	__u64 end;
 
-	nat_copy_address(family, from.addr, addresses_of(p.at.ip, family));
 	if (!nat_may_be_steady(p.k) || !nat_find_answered(family, p, may, &h) ||
-	    !nat_stays(p.k, h.word) || !nat_is_with(family, &h, &from) ||
-	    !is_ready(ctx, p.k, family, p.at) || !nat_is_ours(p.from))
+	    !nat_stays(p.k, h.word))
+		return NAT_LEAVE;
+	from = nat_side_of(p.at.ip, family);
+	at = nat_end_in(&h);
+	if (!nat_is_of_backend(family, &h, at, &from) || !is_ready(ctx, p.k, family, p.at) ||
+	    !nat_is_ours(p.from))
 		return NAT_LEAVE;
 	end = h.key.last >> NAT_END_SHIFT;
 	nat_test_note(end, 0, h.word);
-	return nat_dropped(end, nat_send_answer(ctx, family, p, h, ret_verdict));
+	return nat_dropped(end, nat_send_answer(ctx, family, p, h, at, ret_verdict));
 }

@@ -206,10 +206,12 @@ static __always_inline __u64 nat_keys_differ(const struct nat_key *a, const stru
 	       (a->client[1] ^ b->client[1]);
 }
 
-/* The port of the backend, as in the packet. */
-static __always_inline __u16 nat_backend_port(const struct backend *b, const struct nat_end *end)
+/* The port of the backend, and the protocol: nat_port_proto(). */
+static __always_inline __u32 nat_backend_port(const struct backend *b, const struct nat_end *end)
 {
-	return b->port ? bpf_htons(b->port) : (__u16)end->port_proto;
+	__u32 port_proto = end->port_proto;
+
+	return b->port ? nat_port_proto(bpf_htons(b->port), port_proto >> 16) : port_proto;
 }
 
 /* A connection at one moment: key and word belong together. */
@@ -248,17 +250,29 @@ static __always_inline bool nat_hold(const int family, __u64 place, struct nat_h
 	return bucket && nat_hold_in(family, bucket, place, ret);
 }
 
-/* Is this the backend of the connection? */
-static __always_inline bool nat_is_with(const int family, const struct nat_held *h,
-					const struct nat_side *from)
+static __always_inline const struct nat_end *nat_end_in(const struct nat_held *h)
+{
+	return nat_end_at(h->key.last >> NAT_END_SHIFT);
+}
+
+/* Is this the backend of the connection? end: the connection's. */
+static __always_inline bool nat_is_of_backend(const int family, const struct nat_held *h,
+					      const struct nat_end *end,
+					      const struct nat_side *from)
 {
 	const struct backend *b = backend_at(nat_backend(h->word));
 	__u64 number = h->key.last >> NAT_END_SHIFT;
-	const struct nat_end *end = nat_end_at(number);
 
-	if (!b || number == from->not_end || !same_address(family, b->addr, from->addr))
+	if (!b || (from->not_end && number == from->not_end) ||
+	    !same_address(family, b->addr, from->addr))
 		return false;
-	return nat_port_proto(nat_backend_port(b, end), end->port_proto >> 16) == from->port_proto;
+	return nat_backend_port(b, end) == from->port_proto;
+}
+
+static __always_inline bool nat_is_with(const int family, const struct nat_held *h,
+					const struct nat_side *from)
+{
+	return nat_is_of_backend(family, h, nat_end_in(h), from);
 }
 
 /* The first place of `bits` in a group whose connection has the backend `from`, or any: NULL. */

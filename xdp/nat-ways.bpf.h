@@ -270,8 +270,7 @@ static __always_inline __u64 nat_block_at(const int family, const __u32 *source,
 		__u64 block = nat()->source_at[family == 6][i][BOUND(cell, NAT_SOURCE_CELLS - 1)];
 
 		if (block &&
-		    same_address(family,
-				 nat_block_of(family, (block - 1) << NAT_PLACES_LOG2)->source,
+		    same_address(family, (NAT_ELEMENT(block[family == 6], block) - 1)->source,
 				 source))
 			return block;
 	}
@@ -407,9 +406,9 @@ static __always_inline bool nat_is_blocked(const int family, const __u32 *client
 
 static __always_inline int nat_send_answer(struct xdp_md *ctx, const int family,
 					   const struct nat_packet p, const struct nat_held h,
-					   int *ret_verdict)
+					   const struct nat_end *at, int *ret_verdict)
 {
-	const struct nat_peer *peer = nat_peer_at(nat_peer(h.word));
+	const struct nat_peer *peer = nat_peer_at(h.word >> NAT_PEER_SHIFT);
 	__u64 end = h.key.last >> NAT_END_SHIFT;
 	const struct nat_device by = nat_device_of(peer);
 	struct nat_names names;
@@ -418,7 +417,7 @@ static __always_inline int nat_send_answer(struct xdp_md *ctx, const int family,
 	/* Too long, or its device is not known: the kernel is asked. */
 	if (unlikely(p.k.length > by.mtu))
 		return NAT_LEAVE;
-	nat_names_back(family, h.key, nat_end_at(end), &names);
+	nat_names_back(family, h.key, at, &names);
 	if (nat_is_blocked(family, names.dst, p.k.length))
 		return REASON_DROP_BLOCK_TO;
 	nat_translate(p.at.ip, p.k, family, &names);
@@ -445,5 +444,5 @@ static __always_inline int nat_answer(struct xdp_md *ctx, const int family,
 		return NAT_LEAVE;
 	nat_test_note(end, place, h.word);
 	nat_answered(place, family, h.word, nat_event_of(p.k));
-	return nat_dropped(end, nat_send_answer(ctx, family, p, h, ret_verdict));
+	return nat_dropped(end, nat_send_answer(ctx, family, p, h, nat_end_in(&h), ret_verdict));
 }
