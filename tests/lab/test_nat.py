@@ -19,7 +19,7 @@ from policylab import dump
 MODES = ("nat", "fullnat")
 ENDS = {4: ("10.78.80.1", "10.78.2."), 6: ("fd78:80::1", "fd78:2::")}
 SOURCES = {4: [f"10.78.2.{n}" for n in range(240, 250)], 6: [f"fd78:2::{n}" for n in range(240, 250)]}
-NEAR, NEAR_BYTES = 384, 8192  # the filter in struct nat_table
+NEAR, NEAR_BYTES = 1152, 8192  # the filter in struct nat_table
 COUNT, SECONDS, RATE = 60, 6, 6000  # slow downloads, and their bytes a second
 
 
