@@ -103,24 +103,26 @@ static int request_udp(uint32_t states, struct sockdiag_sockets *s, struct err *
 	return 0;
 }
 
-int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
+// The TCP sockets and the UDP sockets in these states.
+static int list(uint32_t tcp, uint32_t udp, struct socket_info **ret, size_t *ret_n,
+		struct err *err)
 {
 	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
-	int code = request_tcp(CONNECTED, &s, err);
+	int code = request_tcp(tcp, &s, err);
 
-	if (code || (code = request_udp(CONNECTED, &s, err)))
+	if (code || (code = request_udp(udp, &s, err)))
 		return code;
 	return give(&s, ret, ret_n);
 }
 
+int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
+{
+	return list(CONNECTED, CONNECTED, ret, ret_n, err);
+}
+
 int sockdiag_bound(struct socket_info **ret, size_t *ret_n, struct err *err)
 {
-	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
-	int code = request_tcp(LISTENS, &s, err);
-
-	if (code || (code = request_udp(UNCONNECTED, &s, err)))
-		return code;
-	return give(&s, ret, ret_n);
+	return list(LISTENS, UNCONNECTED, ret, ret_n, err);
 }
 
 int sockdiag_udp(struct socket_info **ret, size_t *ret_n, struct err *err)
