@@ -10,7 +10,7 @@ import pathlib
 import re
 import typing
 
-MOST = 20  # tests that are repeated: if more fail, it is not the machine
+MOST = 40  # tests that are repeated: if more fail, it is not the machine
 LAST = 15  # lines of a first failure that are printed
 
 

@@ -42,6 +42,10 @@ PACKET_AUXDATA = 8
 TP_STATUS_VLAN_VALID = 0x10
 TP_STATUS_VLAN_TPID_VALID = 0x40
 
+# Limits of time are those of a quiet machine. Beside other workers, which take the processors, they are longer; a test that
+# fails all the same is repeated alone.
+PATIENCE = 3 if "PYTEST_XDIST_WORKER" in os.environ else 1
+
 libc = ctypes.CDLL(None, use_errno=True)
 numbers = itertools.count()  # part of unique names
 
@@ -58,7 +62,7 @@ def run(argv, check=True, timeout=30, **options):
     """Runs a command with captured output. If it fails, the assertion shows the output."""
     argv = [str(arg) for arg in argv]
     done = subprocess.run(
-        argv, capture_output=True, text=True, timeout=timeout, check=False, **options
+        argv, capture_output=True, text=True, timeout=timeout * PATIENCE, check=False, **options
     )
     if check:
         assert done.returncode == 0, f"{' '.join(argv)}: {done.returncode}\n{done.stdout}{done.stderr}"
@@ -124,7 +128,7 @@ class Sniffer:
     def until(self, last, wait=2):
         """The received frames up to the one for which last(bytes) is true, and stragglers."""
         got = []
-        for data, sent in self.frames(wait):
+        for data, sent in self.frames(wait * PATIENCE):
             if not sent:
                 got.append(data)
                 if last(data):
@@ -399,12 +403,31 @@ class Weir:
         agent.wait_for("READY=1")
         return agent
 
+    def processes(self):
+        """The numbers of all commands and agents of this instance, also of those whose agent was killed."""
+        wanted, found = ["-n", self.name], []
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (folder / "cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
+                found += [int(folder.name)] * (wanted in (words[n:n + 2] for n in range(len(words))))
+        return found
+
+    def kill(self):
+        """All of its processes: a command that an agent has started outlives it, and would attach again."""
+        while found := self.processes():
+            for number in found:
+                with contextlib.suppress(OSError):
+                    os.kill(number, signal.SIGKILL)
+            time.sleep(0.01)
+
     def remove(self):
         for process in self.started:
             process.kill()
             process.wait()
             process.stdout.close()
-        self("detach", "--force", check=False)
+        self.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # without its pins and its state it is gone, too
+            self("detach", "--force", check=False)
         leftovers = self.bpffs.parent.glob(f"{self.name}+*")
         for folder in self.bpffs, self.lock, *leftovers, self.state, f"/run/weir/{self.name}":
             shutil.rmtree(folder, ignore_errors=True)
@@ -471,7 +494,7 @@ class Agent:
     def wait_for(self, line, seconds=20):
         """Waits for a line of a datagram; returns all lines that came up to it since the last call."""
         got = []
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * PATIENCE
         while line not in got:
             assert self.process.poll() is None, f"the agent has ended: {self.said()}"
             assert time.monotonic() < end, f"no {line}, only {got}: {self.said()}"
@@ -487,7 +510,7 @@ class Agent:
     def stop(self, number=signal.SIGTERM):
         """Ends the agent and returns its exit status."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=10 * PATIENCE)
 
     def kill(self):
         self.stop(signal.SIGKILL)
@@ -506,9 +529,9 @@ class Agent:
 
 def until(true, seconds=10, what="it"):
     """Waits until true() is."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while not true():
-        assert time.monotonic() < end, f"{what} has not come true in {seconds} s"
+        assert time.monotonic() < end, f"{what} has not come true in {seconds * PATIENCE} s"
         time.sleep(0.05)
 
 

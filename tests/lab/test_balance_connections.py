@@ -14,9 +14,9 @@ import time
 
 import pytest
 from balancerlab import FULL, crowd_of, failed, policy
-from labnet import run
+from labnet import PATIENCE, run
 
-COUNT, SECONDS, RATE = (500, 50, 6000) if FULL else (100, 6, 6000)
+COUNT, SECONDS, RATE = (500, 50, 6000) if FULL else (100, 6 * PATIENCE, 6000)
 IDLE_S = 20 if FULL else 2
 SHORT_S = 2
 LONGEST_S, NEWCOMERS_S = 200, 20 if FULL else 10

@@ -15,10 +15,10 @@ import time
 
 import pytest
 from balancerlab import FULL, Flood, crowd_of, failed, running_balancer, running_node, transfers
-from labnet import run
+from labnet import PATIENCE, run
 
 MODES = [os.environ["MODE"]] if os.environ.get("MODE") else ["nat", "fullnat"]
-COUNT, SECONDS, RATE = (500, 50, 6000) if FULL else (60, 6, 6000)
+COUNT, SECONDS, RATE = (500, 50, 6000) if FULL else (60, 6 * PATIENCE, 6000)
 NEWCOMERS_S = 450 if FULL else 20
 CHANGES, APPLIES, KILLS = (50, 10, 10) if FULL else (10, 3, 4)
 LIVE, SPARE = [1, 2, 3, 4], 5
@@ -164,7 +164,7 @@ def test_the_pool_changes(lab, node, write):
 def test_blocks_change(lab, native, write):
     """Sources, or the number of connections, while connections are in the former blocks."""
     native("apply", write(LIVE))
-    with downloads(lab, 200 if FULL else 8, newcomers=5):
+    with downloads(lab, 200 if FULL else 8 * PATIENCE, newcomers=5):
         for _ in range(200 if FULL else 6):
             blocks = dice.sample(range(FIRST, LAST + 1), dice.randrange(1, 4))
             native("apply", write(LIVE, blocks=blocks))

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import labnet
 from labnet import ROOT, WEIR, run
 from policylab import Policies, tcp
 from statefile import read_rows
@@ -106,11 +107,8 @@ class Fail2ban:
         assert not bad, "\n".join(bad)
 
 
-def until(holds, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+def until(holds):
+    labnet.until(holds, 20)
 
 
 @pytest.fixture(name="fail2ban")
