@@ -111,20 +111,11 @@ static struct nat_sent at_client(struct nat_sent p, const struct nat_sent *came)
 
 // ---- sending ------------------------------------------------------------------------------------
 
-static struct outcome play(const struct nat_rig *r, const struct nat_sent *p)
-{
-	static struct frame f;
-
-	nat_build(p, &f);
-	r->rig->aside++;
-	return rig_send_on(r->rig, RIG_IFACE, &f, 0);
-}
-
 // Sends it: the verdict and the reason.
 static struct outcome counted(struct test *t, const struct nat_rig *r, const struct nat_sent *p,
 			      uint32_t verdict, enum weir_reason reason, const char *what)
 {
-	struct outcome o = play(r, p);
+	struct outcome o = nat_send(r, p);
 
 	CHECK(t, o.verdict == verdict, "%s: verdict %u", what, o.verdict);
 	CHECK(t, o.moved_n == 1 && o.moved[0].reason == reason, "%s: %s", what,
@@ -161,7 +152,7 @@ static uint16_t opened(const struct nat_rig *r, struct nat_sent p)
 	p.extra = 0;
 	p.from = p.to = 0;
 	p.about = NULL;
-	o = play(r, &p);
+	o = nat_send(r, &p);
 	return o.verdict == XDP_TX && o.out ? nat_world_read(o.out->at).sport : 0;
 }
 
@@ -591,7 +582,7 @@ static void test_left(struct test *t)
 // The general program opens it: the short one knows the mode of now.
 static uint16_t opened_with_options(const struct nat_rig *r, const struct nat_sent *p)
 {
-	struct outcome o = play(r, p);
+	struct outcome o = nat_send(r, p);
 	const uint8_t *l4 = o.out ? o.out->at + 14 + (p->names.family == 4 ? 28 : 56) : NULL;
 
 	return l4 ? (uint16_t)(l4[0] << 8 | l4[1]) : 0;

@@ -223,3 +223,12 @@ void nat_build(const struct nat_sent *p, struct frame *ret)
 	l3 += 2;
 	ret->len = l3 + put_packet(p, ret->at + l3) + p->tail;
 }
+
+struct outcome nat_send(const struct nat_rig *r, const struct nat_sent *p)
+{
+	static struct frame f;
+
+	nat_build(p, &f);
+	r->rig->aside++;
+	return rig_send_on(r->rig, RIG_IFACE, &f, 0);
+}

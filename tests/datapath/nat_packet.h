@@ -36,3 +36,5 @@ struct nat_sent {
 };
 
 void nat_build(const struct nat_sent *p, struct frame *ret);
+// Sends a packet through all programs. It says nothing of the ways: aside, in rig.h.
+struct outcome nat_send(const struct nat_rig *r, const struct nat_sent *p);

@@ -26,15 +26,6 @@ static struct nat_sent packet_from(const uint8_t mac[6], const struct nat_names_
 	return p;
 }
 
-static struct outcome play(const struct nat_rig *r, const struct nat_sent *p)
-{
-	static struct frame f;
-
-	nat_build(p, &f);
-	r->rig->aside++;
-	return rig_send_on(r->rig, RIG_IFACE, &f, 0);
-}
-
 // ---- connections --------------------------------------------------------------------------------
 
 struct flow {
@@ -48,11 +39,11 @@ static struct flow open_flow(struct test *t, const struct nat_rig *r, uint8_t fa
 		nat_world_names(family, CLIENT, fullnat ? VIP_FULLNAT : VIP_NAT);
 	struct nat_names_of_frame to_backend, from_backend;
 	struct flow f = {.asks = packet_from(router, &client, SYN)};
-	struct outcome o = play(r, &f.asks);
+	struct outcome o = nat_send(r, &f.asks);
 
 	CHECK(t, o.verdict == XDP_TX, "no connection was opened");
 	f.asks.flags = ACK;
-	o = play(r, &f.asks);
+	o = nat_send(r, &f.asks);
 	CHECK(t, o.verdict == XDP_TX && o.out, "the connection is not known");
 	to_backend = nat_world_read(o.out->at);
 	from_backend = nat_world_turned(&to_backend);
@@ -64,7 +55,7 @@ static struct flow open_flow(struct test *t, const struct nat_rig *r, uint8_t fa
 static void check_way(struct test *t, const struct nat_rig *r, const struct flow *f,
 		      uint32_t verdict, const uint8_t to[6], const char *what)
 {
-	struct outcome o = play(r, &f->answers);
+	struct outcome o = nat_send(r, &f->answers);
 
 	CHECK(t, o.verdict == verdict, "%s: verdict %u", what, o.verdict);
 	CHECK(t, o.moved_n == 1 && o.moved[0].reason == REASON_PASS_ANSWER_NAT,
@@ -112,7 +103,7 @@ static void change_device(struct test *t, const struct nat_rig *r, const struct 
 	check_way(t, r, f, XDP_REDIRECT, neighbour, "another device");
 	set_device(r, r->rig->ifindex);
 	check_way(t, r, f, XDP_REDIRECT, neighbour, "the same device again");
-	play(r, &f->asks);
+	nat_send(r, &f->asks);
 	check_way(t, r, f, XDP_TX, router, "after a packet of the client");
 }
 
@@ -153,7 +144,7 @@ static void test_a_peer_returns(struct test *t)
 
 	set_device(r, 0);
 	set_device(r, r->rig->ifindex);
-	play(r, &near.asks);
+	nat_send(r, &near.asks);
 	check_way(t, r, &far, XDP_TX, router, "another client of the router has sent");
 	nat_rig_free(r);
 }
@@ -176,7 +167,7 @@ static void check_too_long(struct test *t, const struct nat_rig *r, const struct
 			   size_t length, uint32_t mtu, const char *what)
 {
 	const struct flow sized = answers_of(f, length);
-	struct outcome o = play(r, &sized.answers);
+	struct outcome o = nat_send(r, &sized.answers);
 	const bool v4 = f->answers.names.family == 4;
 	size_t icmp = v4 ? 34 : 54;
 
@@ -201,7 +192,7 @@ static void check_length(struct test *t, const struct nat_rig *r, const struct f
 static void move_client(const struct nat_rig *r, const struct flow *f, uint32_t ifindex)
 {
 	set_device(r, ifindex);
-	play(r, &f->asks);
+	nat_send(r, &f->asks);
 }
 
 static void check_device(struct test *t, const struct nat_rig *r, const struct flow *f,
