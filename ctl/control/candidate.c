@@ -198,16 +198,16 @@ static int prepare_connections(const struct candidate *c, struct err *err)
 static int plan_load(struct candidate *c, const struct instance *i, struct generation_options *o,
 		     struct err *err)
 {
-	bool answers = false;
+	bool *answers = &c->image->answers;
 	int code;
 
 	if (c->resolved->n_services)
 		code = candidate_plan(c, i, o->previous, err);
 	else if (i && c->lb.options.trial_ms)
-		code = lb_apply_plan_answers(&c->lb, c->resolved, i, &answers, c->diag, err);
+		code = lb_apply_plan_answers(&c->lb, c->resolved, i, answers, c->diag, err);
 	else
 		return 0;
-	if (c->resolved->n_services || answers)
+	if (c->resolved->n_services || *answers)
 		o->load = &c->lb.load;
 	return code;
 }

@@ -66,10 +66,10 @@ static int32_t action_reason(const struct policy_rule *rule)
 }
 
 // The short program knows what follows the limit of a rule: another rule of the same word, or the
-// default.
+// default. The one for services leaves limits to the general program.
 static bool decides_limits(const struct image *i)
 {
-	return i->matrix[MATRIX_RULES].words == 1 && !i->n_services;
+	return i->matrix[MATRIX_RULES].words == 1 && !i->n_services && !i->answers;
 }
 
 // Rules that need more than the headers that the short program reads are left to the general one,

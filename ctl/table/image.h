@@ -34,6 +34,9 @@ struct image {
 	size_t n_rules;
 	struct image_service *services;
 	size_t n_services;
+	// It has no services, but is loaded with answers of nat and fullnat: its short program is
+	// the one for services. Set before the load.
+	bool answers;
 	// The state of a rate, which several policies share (ctl/datapath/rates.h). `meter` and
 	// `log` of a rule are the number of its element.
 	uint32_t n_meters;       // limits per rule

@@ -203,6 +203,26 @@ def test_a_trial_that_removes_a_service(lab, node, apply, mode, rest, end):
             node("status")
 
 
+RATES = """default drop
+"few" drop proto udp to port 9 over 1000/s
+"rest" pass proto udp to port 9
+expect pass via "rest" udp from 203.0.113.9 to 10.78.2.201 port 9 on net0
+expect drop via default udp from 203.0.113.9 to 10.78.2.201 port 10 on net0
+"""
+
+
+def test_rates_on_trial(lab, node, apply):
+    """A policy without services keeps the limits of its rules while it sends answers of the previous one."""
+    apply(both("nat"))
+    assert lab.answers(lab.vip4)
+    apply(RATES, "--confirm=10s")
+    lab.on("client", ["bash", "-c", "for n in {1..5}; do echo >/dev/udp/10.78.2.201/9; done"])
+    counted = {rule["rule"]: rule["packets"] for rule in node.json("stats")["rules"]}
+    assert counted["few"] == 0 and counted["rest"] == 5, counted
+    node("confirm")
+    assert "rest" in node("explain", "udp", "from", "203.0.113.9", "to", "10.78.2.201", "port", "9").stdout
+
+
 def bits_of_the_filter(node):
     """Bits for backends that answer in nat, in struct nat_table."""
     [row] = dump(node.bpffs / "nat")
