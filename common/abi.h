@@ -7,7 +7,7 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that is in a pinned map changes: a
  * tool of another version then refuses the instance instead of misreading it. */
-#define WEIR_LAYOUT 29
+#define WEIR_LAYOUT 30
 
 /* File names below /sys/fs/bpf/weir/INSTANCE/ that are read in any layout. */
 #define WEIR_META  "meta"
