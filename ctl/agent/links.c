@@ -147,7 +147,7 @@ static int look_at_devices(struct links_part *l, const struct instance *i, struc
 	}
 	links_plan_devices(&l->plan, devices.links, devices.n_links);
 	ret->stale = macs_stale(i, &devices) || macs_stale_routes(i, &devices) ||
-		     devices_mtu_stale(i, &devices);
+		     devices_stale(i, &devices);
 	return reattach_find(i, devices.links, devices.n_links, is_new, l, &ret->devices, err);
 }
 

@@ -41,35 +41,37 @@ static int compare_index(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-// By number of the interface; 0: its device is not in this network namespace.
-static void find_mtus(const struct devices *d, uint32_t ret[WEIR_IFACES])
+// By which device answers of nat and fullnat leave, by number of the interface. The MTU of one that
+// is not in this network namespace is not known.
+static void find_devices(const struct devices *d, struct nat_device ret[WEIR_IFACES])
 {
-	for (uint32_t n = 0; n < WEIR_IFACES; n++) {
+	memset(ret, 0, WEIR_IFACES * sizeof(*ret));
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		const struct link key = {.index = d->at[n].iface.ifindex}, *found = NULL;
 
-		if (d->at[n].state != DEVICE_FREE && d->n_links)
+		if (d->at[n].state == DEVICE_FREE || d->at[n].state == DEVICE_GONE)
+			continue;
+		if (d->n_links)
 			found = bsearch(&key, d->links, d->n_links, sizeof(key), compare_index);
-		ret[n] = found ? found->mtu : 0;
+		ret[n] = (struct nat_device){key.index, found ? found->mtu : 0};
 	}
 }
 
 int devices_sync(const struct instance *i, struct devices *ret, struct err *err)
 {
-	uint32_t mtus[WEIR_IFACES];
+	struct nat_device wanted[WEIR_IFACES];
 	int code = devices_read(i, ret, err);
 
 	if (code || (code = device_sync(i, ret->at, err)) || ret->unlisted.kind)
 		return code;
-	find_mtus(ret, mtus);
-	return nat_device_set_mtus(i->nat, mtus, err);
+	find_devices(ret, wanted);
+	return nat_devices_set(i->nat, wanted, err);
 }
 
-bool devices_mtu_stale(const struct instance *i, const struct devices *devices)
+bool devices_stale(const struct instance *i, const struct devices *devices)
 {
-	uint32_t now[WEIR_IFACES], known[WEIR_IFACES];
+	struct nat_device wanted[WEIR_IFACES];
 
-	if (devices->unlisted.kind || nat_device_mtus(i->nat, known, NULL))
-		return false;
-	find_mtus(devices, now);
-	return memcmp(now, known, sizeof(now)) != 0;
+	find_devices(devices, wanted);
+	return !devices->unlisted.kind && !nat_devices_are(i->nat, wanted);
 }

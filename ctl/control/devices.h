@@ -26,5 +26,5 @@ void devices_free(struct devices *d);
 // Reads, and updates the table and what the datapath knows of the indexes of devices and of their
 // MTUs. The caller holds the lock. 0 or -errno with err set.
 int devices_sync(const struct instance *i, struct devices *ret, struct err *err);
-// Has the datapath another MTU of a device?
-bool devices_mtu_stale(const struct instance *i, const struct devices *devices);
+// Has the datapath another device or MTU of an interface?
+bool devices_stale(const struct instance *i, const struct devices *devices);

@@ -3,8 +3,7 @@
 #include "ctl/datapath/nat_device.h"
 
 #include <net/if.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -14,42 +13,9 @@
 #include "ctl/datapath/maps.h"
 #include "ctl/table/nat_walk.h"
 
-static int open_devices(int nat, struct mapping *ret, struct err *err)
+static int open_table(int nat, struct mapping *ret, struct err *err)
 {
-	return mapping_open_part(ret, nat, offsetof(struct nat_table, device),
-				 WEIR_IFACES * sizeof(struct nat_device), err);
-}
-
-// ---- the device ---------------------------------------------------------------------------------
-
-static bool end_peers(const struct mapping *peers, uint32_t number)
-{
-	return nat_end_peers((struct nat_peer *)peers->at, number);
-}
-
-static void store(struct nat_device *device, uint32_t ifindex, uint32_t mtu)
-{
-	__atomic_store_n(&device->ifindex, ifindex, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&device->mtu, mtu, __ATOMIC_SEQ_CST);
-}
-
-// Meanwhile the interface has no device. A packet of the former one that is on its way may still
-// get a peer, and an answer may have read one.
-static int leave(struct nat_device *device, int nat, uint32_t number, struct err *err)
-{
-	CLEANUP_MAPPING struct mapping peers = {0};
-	int code = mapping_open_part(&peers, nat, offsetof(struct nat_table, peer),
-				     NAT_PEERS * sizeof(struct nat_peer), err);
-
-	if (code)
-		return code;
-	store(device, 0, 0);
-	if (!end_peers(&peers, number))
-		return 0;
-	if ((code = grace_wait(err)))
-		return code;
-	end_peers(&peers, number);
-	return 0;
+	return mapping_open_part(ret, nat, 0, sizeof(struct nat_table), err);
 }
 
 // 0: it is not known, as of a device in another network namespace.
@@ -63,42 +29,74 @@ static uint32_t mtu_of(uint32_t ifindex)
 	return (uint32_t)asked.ifr_mtu;
 }
 
-int nat_device_set(int nat, uint32_t number, uint32_t ifindex, struct err *err)
+static void store(uint32_t *at, uint32_t value)
 {
-	CLEANUP_MAPPING struct mapping m = {0};
-	int code = open_devices(nat, &m, err);
-	struct nat_device *device = (struct nat_device *)m.at + number;
+	__atomic_store_n(at, value, __ATOMIC_SEQ_CST);
+}
 
-	if (code || device->ifindex == ifindex)
+// Without an MTU, the answer of a moment is left to the program that asks the kernel. A packet of
+// the former device that is on its way may still get a peer, and an answer may have read one.
+static int leave(struct nat_table *t, uint32_t number, struct err *err)
+{
+	int code;
+
+	store(&t->device[number].mtu, 0);
+	store(&t->device[number].ifindex, 0);
+	nat_end_peers(t->peer, number);
+	if (!t->shift) // no policy has ever used the table
+		return 0;
+	if ((code = grace_wait(err)))
 		return code;
-	if ((code = leave(device, nat, number, err)))
-		return code;
-	if (ifindex)
-		store(device, ifindex, mtu_of(ifindex));
+	nat_end_peers(t->peer, number);
 	return 0;
 }
 
-// ---- MTUs ---------------------------------------------------------------------------------------
+static int set_device(struct nat_table *t, uint32_t number, uint32_t ifindex, struct err *err)
+{
+	struct nat_device *device = &t->device[number];
+	int code = 0;
 
-int nat_device_set_mtus(int nat, const uint32_t mtus[WEIR_IFACES], struct err *err)
+	if (device->ifindex == ifindex)
+		return 0;
+	if (device->ifindex && (code = leave(t, number, err)))
+		return code;
+	store(&device->ifindex, ifindex);
+	return 0;
+}
+
+int nat_device_set(int nat, uint32_t number, uint32_t ifindex, struct err *err)
 {
 	CLEANUP_MAPPING struct mapping m = {0};
-	int code = open_devices(nat, &m, err);
-	struct nat_device *devices = m.at;
+	int code = open_table(nat, &m, err);
+	struct nat_table *t = m.at;
 
-	for (uint32_t n = 1; code == 0 && n < WEIR_IFACES; n++)
-		if (devices[n].ifindex && devices[n].mtu != mtus[n])
-			__atomic_store_n(&devices[n].mtu, mtus[n], __ATOMIC_RELAXED);
+	if (code || t->device[number].ifindex == ifindex)
+		return code;
+	if ((code = set_device(t, number, ifindex, err)))
+		return code;
+	store(&t->device[number].mtu, ifindex ? mtu_of(ifindex) : 0);
+	return 0;
+}
+
+int nat_devices_set(int nat, const struct nat_device wanted[WEIR_IFACES], struct err *err)
+{
+	CLEANUP_MAPPING struct mapping m = {0};
+	int code = open_table(nat, &m, err);
+	struct nat_table *t = m.at;
+
+	for (uint32_t n = 1; code == 0 && n < WEIR_IFACES; n++) {
+		if ((code = set_device(t, n, wanted[n].ifindex, err)))
+			return code;
+		if (t->device[n].mtu != wanted[n].mtu)
+			store(&t->device[n].mtu, wanted[n].mtu);
+	}
 	return code;
 }
 
-int nat_device_mtus(int nat, uint32_t ret[WEIR_IFACES], struct err *err)
+bool nat_devices_are(int nat, const struct nat_device wanted[WEIR_IFACES])
 {
 	CLEANUP_MAPPING struct mapping m = {0};
-	int code = open_devices(nat, &m, err);
-	const struct nat_device *devices = m.at;
 
-	for (uint32_t n = 0; code == 0 && n < WEIR_IFACES; n++)
-		ret[n] = devices[n].mtu;
-	return code;
+	return !open_table(nat, &m, NULL) && !memcmp(((const struct nat_table *)m.at)->device,
+						     wanted, WEIR_IFACES * sizeof(*wanted));
 }

@@ -3,8 +3,10 @@
 policy changes. A connection is served as it began."""
 
 import contextlib
+import json
 import re
 import socket
+import struct
 import time
 
 import pytest
@@ -19,7 +21,7 @@ from policylab import dump
 MODES = ("nat", "fullnat")
 ENDS = {4: ("10.78.80.1", "10.78.2."), 6: ("fd78:80::1", "fd78:2::")}
 SOURCES = {4: [f"10.78.2.{n}" for n in range(240, 250)], 6: [f"fd78:2::{n}" for n in range(240, 250)]}
-NEAR, NEAR_BYTES = 1152, 8192  # the filter in struct nat_table
+DEVICES, NEAR, NEAR_BYTES = 128, 1152, 8192  # {ifindex, MTU} of interfaces, and the filter, in struct nat_table
 COUNT, SECONDS, RATE = 60, 6, 6000  # slow downloads, and their bytes a second
 
 
@@ -223,11 +225,34 @@ def test_rates_on_trial(lab, node, apply):
     assert "rest" in node("explain", "udp", "from", "203.0.113.9", "to", "10.78.2.201", "port", "9").stdout
 
 
+def in_the_table(node, first, size):
+    [row] = dump(node.bpffs / "nat")
+    return bytes(int(byte, 16) for byte in row["value"][first:first + size])
+
+
 def bits_of_the_filter(node):
     """Bits for backends that answer in nat, in struct nat_table."""
-    [row] = dump(node.bpffs / "nat")
-    near = bytes(int(byte, 16) for byte in row["value"][NEAR:NEAR + NEAR_BYTES])
-    return int.from_bytes(near, "little").bit_count()
+    return int.from_bytes(in_the_table(node, NEAR, NEAR_BYTES), "little").bit_count()
+
+
+def devices_of_answers(node):
+    """{ifindex: MTU} of those by which answers leave."""
+    pairs = struct.iter_unpack("=II", in_the_table(node, DEVICES, NEAR - DEVICES))
+    return {ifindex: mtu for ifindex, mtu in pairs if ifindex}
+
+
+def test_a_device_that_is_gone(lab, node, apply):
+    """No answer is sent to it: the routing table is asked. It may return."""
+    apply(both("nat"))
+    before, balancer = devices_of_answers(node), lab.netns("balancer1")
+    for mtu in 1500, 9000:
+        run(["ip", "-n", balancer, "link", "add", "up9", "mtu", mtu, "type", "veth", "peer", "up10"])
+        node("attach", "up9")
+        index = json.loads(run(["ip", "-n", balancer, "-j", "link", "show", "up9"]).stdout)[0]["ifindex"]
+        assert devices_of_answers(node) == {**before, index: mtu}
+        run(["ip", "-n", balancer, "link", "del", "up9"])
+        node("block", "203.0.113.9")
+        assert devices_of_answers(node) == before
 
 
 def test_the_filter_forgets_backends(lab, node, apply):
