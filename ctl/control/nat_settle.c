@@ -100,14 +100,6 @@ int nat_make_blocks(struct nat_maps *m, const struct nat_wish *w, struct err *er
 	return 0;
 }
 
-// A policy on trial needs no block of the previous one, so a walk may have removed it.
-static int restore_blocks(struct nat_maps *m, const struct nat_served *s, struct err *err)
-{
-	int code = s->now ? nat_make_blocks(m, &s->now->wish, err) : 0;
-
-	return code || !s->other ? code : nat_make_blocks(m, &s->other->wish, err);
-}
-
 // The plan has made sure that there is room, unless an operator has forced the change.
 static void set_cells(struct nat_table *t, const struct nat_served *s)
 {
@@ -207,7 +199,10 @@ static int settle(struct nat_maps *m, const struct nat_served *s, size_t *ret_fr
 
 	if (!t->nat->shift) // no policy has ever used it
 		return 0;
-	if ((code = restore_blocks(m, s, err)))
+	if (!s->generations[0]) // which one packets meet is not known
+		return 0;
+	// During a trial of another one, a walk may have removed its blocks.
+	if (s->now && (code = nat_make_blocks(m, &s->now->wish, err)))
 		return code;
 	set_cells(t->nat, s);
 	set_lives(t->nat, s);

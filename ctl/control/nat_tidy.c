@@ -151,21 +151,22 @@ static int find_down(const struct instance *i, struct lb_ids *ret, struct err *e
 	return 0;
 }
 
-// An apply that was killed after its switch has left cells, ends and blocks as they were before.
+// An apply that was killed after its switch has left cells, ends and blocks as they were before. If
+// that fails, for instance because there is no memory for a block, the walk frees some.
 int nat_tidy_now(const char *instance, const char *command, struct nat_unused *unused,
 		 struct nat_tidied *ret, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
 	CLEANUP_FREE struct lb_ids *down = mem_new(struct lb_ids);
 	CLEANUP_FD int lock = -1;
-	int code = lock_take(instance, command, &lock, err);
+	int code = lock_take(instance, command, &lock, err), settled;
 
-	if (code)
+	if (code || (code = instance_open(instance, &i, err)))
 		return code;
-	if ((code = instance_open(instance, &i, err)) || (code = nat_settle(i, NULL, err)) ||
-	    (code = find_down(i, down, err)))
+	settled = nat_settle(i, NULL, err);
+	if ((code = find_down(i, down, err)) || (code = nat_tidy(i, down, unused, ret, err)))
 		return code;
-	return nat_tidy(i, down, unused, ret, err);
+	return settled;
 }
 
 // Packets that have read a slot before it changed have begun their connections.
