@@ -464,3 +464,12 @@ bool addr_is_link_local(const struct addr *a)
 		return a->bytes[0] == 169 && a->bytes[1] == 254;
 	return a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80;
 }
+
+bool addr_is_remote(const struct addr *a)
+{
+	static const uint8_t broadcast[] = {255, 255, 255, 255};
+	bool multicast = a->family == 4 ? (a->bytes[0] & 0xf0) == 0xe0 : a->bytes[0] == 0xff;
+
+	return !multicast && !addr_is_loopback(a) && !addr_is_unspecified(a) &&
+	       (a->family != 4 || memcmp(a->bytes, broadcast, sizeof(broadcast)) != 0);
+}

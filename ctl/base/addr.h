@@ -54,3 +54,5 @@ struct addr addr_from_v6(const uint8_t bytes[16]);
 bool addr_is_loopback(const struct addr *a);    // 127/8, ::1
 bool addr_is_unspecified(const struct addr *a); // 0.0.0.0, ::
 bool addr_is_link_local(const struct addr *a);  // 169.254/16, fe80::/10
+// Can another host have it? Not loopback, unspecified and multicast addresses, and 255.255.255.255.
+bool addr_is_remote(const struct addr *a);

@@ -71,7 +71,8 @@ static void check_options(struct service_check *k)
 	if (a->source.given && !check_addresses(k->c, &a->source, SIDE_SOURCE))
 		k->ok = false;
 	if (a->source.given && !(does & MODE_SOURCE) && has_option(k, AST_MODE))
-		fail_service(k, a->option_at[AST_SOURCE], NULL,
+		fail_service(k, a->option_at[AST_SOURCE],
+			     does & MODE_NAT ? "leave it out: servers see the client" : NULL,
 			     arena_printf(&k->c->ast->strings, "'source' needs mode %s",
 					  choice_modes_that(MODE_SOURCE, 0, modes)));
 	vec_each (&a->backends, backend) {
@@ -88,7 +89,7 @@ static void check_options(struct service_check *k)
 // a port and a protocol.
 static void check_nat(struct service_check *k)
 {
-	static const char in_fullnat[] = "a source address has a place for each of its ports";
+	static const char in_fullnat[] = "write more addresses after 'source'";
 	struct ast_service *a = k->ast;
 	bool source = service_mode_does(a->mode) & MODE_SOURCE;
 

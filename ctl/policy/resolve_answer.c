@@ -94,7 +94,7 @@ void resolve_answer(struct resolver *r, const struct ast_expect *ast, uint32_t s
 {
 	const struct resolved_service *s = &r->r->services[service];
 	const struct resolved_backend *b;
-	const char *wrong;
+	const char *wrong, *hint = NULL;
 
 	if (r->ast->services.at[service].broken)
 		return;
@@ -104,8 +104,10 @@ void resolve_answer(struct resolver *r, const struct ast_expect *ast, uint32_t s
 	complete(&ast->packet, s, b, p);
 	b = find_backend(s, p);
 	wrong = wrong_with(s, b, p);
+	if (b && b->port && b->port != p->sport)
+		hint = arena_printf(&r->r->memory, "from it, port %u", b->port);
 	if (wrong)
-		diag_error(r->diag, ast->packet.at, NULL,
+		diag_error(r->diag, ast->packet.at, hint,
 			   "expect: the packet is not an answer of service '%s': %s", s->name,
 			   wrong);
 }

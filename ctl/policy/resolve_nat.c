@@ -64,18 +64,57 @@ static void check_vips(struct nat_check *k)
 		fail(k, k->ast->vip.at, "divide it into two services", "it has more than 256 VIPs");
 }
 
+static bool is_vip(const struct nat_check *k, const struct addr *a)
+{
+	for (size_t i = 0; i < k->r->r->n_services; i++)
+		if (resolved_contains(&k->r->addresses.at[k->r->r->services[i].vip], a, NULL))
+			return true;
+	return false;
+}
+
+// A packet of SCTP keeps its ports: they are in its checksum, which covers all of it.
+static bool moves_sctp(const struct nat_check *k, const struct resolved_backend *b)
+{
+	const struct resolved_ranges *vip = &k->s->ports;
+
+	return bits_has(k->s->proto.bits, PROTO_SCTP) && b->port &&
+	       !(vip->n == 1 && vip->at[0].first == b->port && vip->at[0].last == b->port);
+}
+
+static void warn_own(const struct nat_check *k, const struct resolved_backend *b)
+{
+	addr_text text;
+	size_t n;
+	const struct addr *own = resolve_own(k->r, b->at, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!addr_compare(&own[i], &b->addr))
+			diag_warning(k->r->diag, b->at, "a backend of mode nat is another host",
+				     "service '%s': %s is this host: in this mode it cannot be a "
+				     "backend",
+				     k->s->name, addr_format(&b->addr, text));
+}
+
+static void check_backend(const struct nat_check *k, const struct resolved_backend *b)
+{
+	if (b->here)
+		fail(k, b->at, "write mode dr", "in this mode 'here' cannot be a backend");
+	else if (b->addr.family != k->family)
+		fail(k, b->at, "the same family: this mode does not change it",
+		     "a backend and its VIP are of different families");
+	else if (is_vip(k, &b->addr))
+		fail(k, b->at, "the address of a server", "a VIP cannot be a backend");
+	else if (moves_sctp(k, b))
+		fail(k, b->at, "leave out 'port', or write a service of its own for sctp",
+		     "in sctp a backend cannot have another port");
+	else
+		warn_own(k, b);
+}
+
 static void check_backends(const struct nat_check *k)
 {
-	for (size_t i = 0; i < k->s->n_backends; i++) {
-		const struct resolved_backend *b = &k->s->backends[i];
-
-		if (b->here)
-			fail(k, b->at, "a service of mode dr",
-			     "in this mode 'here' cannot be a backend");
-		else if (b->addr.family != k->family)
-			fail(k, b->at, "the same family: this mode does not change it",
-			     "a backend and its VIP are of different families");
-	}
+	for (size_t i = 0; i < k->s->n_backends; i++)
+		check_backend(k, &k->s->backends[i]);
 }
 
 // ---- sources ------------------------------------------------------------------------------------
@@ -187,7 +226,10 @@ static void check_sources(const struct nat_check *k)
 		const char *problem = NULL, *hint = "source ADDRESS, of the family of the vip";
 
 		if (p->addr.family != k->family) {
-			problem = "a source must be of the family of its backends";
+			problem = "a source must be of the family of its VIP";
+		} else if (!addr_is_remote(&p->addr)) {
+			problem = "no other host can send to this address";
+			hint = "an address of this host for this purpose only";
 		} else if (is_wide(p)) {
 			problem = "a prefix of sources has at most 64 addresses";
 			hint = "a /26 (IPv6: /122) or longer, or several";
@@ -209,7 +251,7 @@ static void check_sources(const struct nat_check *k)
 static void check_protos(const struct nat_check *k)
 {
 	if (k->s->mode == SERVICE_FULLNAT && bits_has(k->s->proto.bits, PROTO_SCTP))
-		fail(k, k->ast->proto.at, "mode nat keeps the ports of SCTP",
+		fail(k, k->ast->proto.at, "write mode nat, or proto tcp, udp",
 		     "mode fullnat is for tcp and udp");
 }
 

@@ -141,14 +141,16 @@ static void read_backend(struct service_work *k, const struct ast_backend *a,
 		fail(k, a->at, err.hint[0] ? err.hint : NULL, err.text);
 	else if (!prefix_is_host(&p))
 		fail(k, a->at, NULL, "a backend must be a single address");
+	else if (!addr_is_remote(&p.addr))
+		fail(k, a->at, "the address of a host", "no other host can have this address");
 	else
 		r->addr = p.addr;
 }
 
+// Commands name a backend by its address alone, so the port does not count.
 static bool same_backend(const struct resolved_backend *a, const struct resolved_backend *b)
 {
-	return a->here == b->here && a->port == b->port &&
-	       (a->here || !addr_compare(&a->addr, &b->addr));
+	return a->here == b->here && (a->here || !addr_compare(&a->addr, &b->addr));
 }
 
 static void read_backends(struct service_work *k)
@@ -163,7 +165,9 @@ static void read_backends(struct service_work *k)
 	for (size_t i = 0; i < n && k->ok; i++)
 		for (size_t j = 0; j < i; j++)
 			if (same_backend(&r[i], &r[j])) {
-				fail(k, r[i].at, NULL, "duplicate backend");
+				fail(k, r[i].at,
+				     r[i].port == r[j].port ? NULL : "an address for each port",
+				     "duplicate backend");
 				break;
 			}
 }
