@@ -53,7 +53,7 @@
 	X(DROP_TOO_BIG, "service-too-big-silent", DROP, SERVICE, "too big for the path to its backend; no answer was allowed") \
 	X(DROP_SERVICE_FRAGMENT, "service-fragment", DROP, SERVICE, "a later fragment to a service without hash source; of nat and fullnat: that came before its first one") \
 	X(DROP_NAT_FULL, "nat-full", DROP, SERVICE, "a new connection for which nat or fullnat has no place") \
-	X(DROP_NAT_BUSY, "nat-busy", DROP, SERVICE, "a new connection whose place other packets took four times") \
+	X(DROP_NAT_BUSY, "nat-busy", DROP, SERVICE, "a new connection whose place other packets took at the same moment") \
 	X(DROP_NAT_CLASH, "nat-clash", DROP, SERVICE, "a new connection of a client and port that each backend already serves at another address") \
 	X(DROP_NAT_UNKNOWN, "nat-unknown", DROP, SERVICE, "a packet to nat or fullnat of no known connection, which opens none") \
 	X(DROP_NAT_NO_PEER, "nat-no-peer", DROP, SERVICE, "an answer of a backend without a known way to the client") \

@@ -324,16 +324,22 @@ static void check_source(struct doctor *d, const struct nat_block_reading *block
 	addr_format(&block->source, source);
 	for (size_t i = 0; i < n; i++)
 		here |= prefix_contains(&own[i], &host);
-	if (!here)
-		find(d, PROBLEM, "services", "",
-		     "the source %s of fullnat is not an address of this host: %s %s no answers",
-		     source, num_format_grouped(block->living, living),
-		     num_plural(block->living, "connection gets", "connections get"));
-	else if (!block->newest)
+	if (!block->newest && !block->living)
+		return;
+	if (!here) {
+		CLEANUP_FREE char *mend = mem_printf("ip address add %s/%u dev IFACE", source,
+						     addr_bits(&block->source));
+
+		find(d, PROBLEM, "services", mend,
+		     "the source %s of fullnat is not an address of this host: answers of backends "
+		     "arrive only if a router sends them here",
+		     source);
+	} else if (!block->newest) {
 		find(d, NOTE, "services", "",
 		     "the former source %s has %s %s: the address must remain until the last one has ended",
 		     source, num_format_grouped(block->living, living),
 		     num_plural(block->living, "connection", "connections"));
+	}
 }
 
 // This host and a client may get the same port.

@@ -95,7 +95,7 @@ void nat_show_former(struct out *o, const struct nat_reading *r)
 	addr_text source;
 
 	vec_each (&r->blocks, b)
-		if (is_fullnat(b) && !b->newest)
+		if (is_fullnat(b) && !b->newest && b->living)
 			out_line(
 				o,
 				"          former source %s: %s %s; the address must remain on this "

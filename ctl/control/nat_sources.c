@@ -195,7 +195,8 @@ static void warn_of(const struct sources_work *w, const struct addr *a)
 	if (!is_own(w, a))
 		sentences_add(w->ret,
 			      mem_printf("source %s is not an address of this host: answers of "
-					 "backends do not arrive (ip address add %s/%d dev IFACE)",
+					 "backends arrive only if a router sends them here "
+					 "(ip address add %s/%d dev IFACE)",
 					 source, source, a->family == 4 ? 32 : 128));
 	warn_of_clash(w, a);
 }

@@ -23,7 +23,14 @@ static bool translates(const struct lb_service *s)
 	return service_mode_does(s->mode) & MODE_NAT;
 }
 
-// Connections in a table are served as they began; pins are not read for one.
+// Connections in a table are served as they began.
+static const char *force_ring(const struct lb_service *running)
+{
+	return translates(running) ? "--force: its connections continue, new ones use the new ring"
+				   : FORCE;
+}
+
+// Pins are not read for a place in the table.
 static const char *force_mode(const struct lb_service *planned, const struct lb_service *running)
 {
 	if (translates(running))
@@ -35,14 +42,16 @@ void lb_plan_refuse(struct diag *d, const struct resolved_service *from,
 		    const struct lb_service *planned, const struct lb_service *running)
 {
 	if (!same_key(planned, running))
-		diag_error(d, from->at, FORCE, "service '%s' runs with a different seed",
-			   from->name);
+		diag_error(d, from->at, force_ring(running),
+			   "service '%s' runs with a different seed", from->name);
 	if (planned->hash != running->hash)
-		diag_error(d, from->at, FORCE, "service '%s' runs with a different hash: %s",
-			   from->name, choice_word(&choice_hashes, running->hash));
+		diag_error(d, from->at, force_ring(running),
+			   "service '%s' runs with a different hash: %s", from->name,
+			   choice_word(&choice_hashes, running->hash));
 	if (planned->size != running->size)
-		diag_error(d, from->at, FORCE, "service '%s' runs with a different ring size: %u",
-			   from->name, running->size);
+		diag_error(d, from->at, force_ring(running),
+			   "service '%s' runs with a different ring size: %u", from->name,
+			   running->size);
 	if (planned->mode != running->mode)
 		diag_error(d, from->at, force_mode(planned, running),
 			   "service '%s' runs in a different mode: %s", from->name,

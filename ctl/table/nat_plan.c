@@ -263,9 +263,9 @@ static void refuse_blocks(struct nat_work *w, const struct resolved_service *s)
 {
 	if (!w->full)
 		diag_error(w->diag, s->at, "a smaller number of connections, or fewer sources",
-			   "service '%s': the services of a family have room for %d blocks of "
-			   "connections, the removed ones that connections still use included",
-			   s->name, NAT_BLOCKS);
+			   "service '%s': the services of a family have room for %d sources, or %d "
+			   "connections each, with those that were removed and are still used",
+			   s->name, NAT_BLOCKS, NAT_BLOCK_ROOM);
 	w->full = w->failed = true;
 }
 

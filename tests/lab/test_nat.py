@@ -189,6 +189,16 @@ def test_no_connection_is_lost_by_other_modes(lab, apply):
     assert all(lab.answers(vip) for vip in lab.vips)
 
 
+def test_no_connection_is_lost_by_another_ring(lab, apply):
+    apply(both("nat"))
+    with downloads(lab, newcomers=0):
+        other = both("nat", lines=("ring 8191",))
+        refused = apply(other, check=False)
+        assert refused.returncode == 3 and "its connections continue, new ones use the new ring" in refused.stderr
+        apply(other, "--force")
+        assert all(lab.answers(vip) for vip in lab.vips)
+
+
 @pytest.mark.parametrize("end", ["rollback", "expires"])
 @pytest.mark.parametrize("mode,rest", [("nat", "nat"), ("nat", "dr"), ("nat", "none"), ("fullnat", "none")])
 def test_a_trial_that_removes_a_service(lab, node, apply, mode, rest, end):

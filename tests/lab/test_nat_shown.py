@@ -208,8 +208,8 @@ def test_a_source_that_is_no_address(balancer, nat, path):
     nat("apply", path)
     assert not findings()
     with removed(balancer, OTHER):
-        assert findings() == [f"the source {OTHER} of fullnat is not an address of this host: "
-                              "0 connections get no answers"]
+        assert findings() == [f"the source {OTHER} of fullnat is not an address of this host: answers of backends arrive "
+                              "only if a router sends them here"]
 
 
 def test_a_source_that_this_host_uses(balancer, nat, path):
@@ -238,8 +238,8 @@ def test_a_source_that_this_host_uses(balancer, nat, path):
     assert said(SOURCE) == (text, text, text)
     path.write_text(policy(source="10.78.2.212"))
     checked = nat.json("check", path)["warnings"]
-    assert checked == ["source 10.78.2.212 is not an address of this host: answers of backends do not arrive "
-                       "(ip address add 10.78.2.212/32 dev IFACE)"]
+    assert checked == ["source 10.78.2.212 is not an address of this host: answers of backends arrive only "
+                       "if a router sends them here (ip address add 10.78.2.212/32 dev IFACE)"]
 
 
 def test_the_agent_walks(balancer, nat, path):
