@@ -152,10 +152,13 @@ int generation_open(const struct instance *i, uint32_t number, struct generation
 int generation_list(const struct instance *i, struct generation_numbers *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/gen", i->folder);
-	DIR *dir = opendir(folder);
 	struct dirent *file;
 	uint32_t number;
+	DIR *dir;
 
+	if (!i->name[0]) // a private instance has no pins
+		return 0;
+	dir = opendir(folder);
 	if (!dir)
 		return err_system(err, errno, "cannot read '%s'", folder);
 	while ((file = readdir(dir)))

@@ -137,8 +137,7 @@ static int mark_used(const struct instance *i, enum rate_kind kind, uint8_t used
 		     struct err *err)
 {
 	CLEANUP_NUMBERS struct generation_numbers numbers = {0};
-	// A private instance has no name and no pins.
-	int code = i->name[0] ? generation_list(i, &numbers, err) : 0;
+	int code = generation_list(i, &numbers, err);
 
 	if (code)
 		return code;
