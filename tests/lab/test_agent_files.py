@@ -418,6 +418,7 @@ class TestFeeds:
         agent = site.run()
         site.include.write_text(f'set bad {{ url "{feed.url}" ca "{feed.ca}" every 1h }}\n"bad" drop from @bad\n')
         site.until_dropped(True, False)
+        until(lambda: "applied " in agent.said(), 5)
         time.sleep(1)
         assert len(feed.requests) == 1, feed.requests
         assert agent.said().count("applied ") == 1 and "has changed" not in agent.said(), agent.said()

@@ -18,7 +18,7 @@ import time
 import pytest
 from scapy.all import IP, TCP
 
-from labnet import run, socket_in, until
+from labnet import PATIENCE, run, socket_in, until
 
 LIMIT = 3
 PORTS = (8080, 8081)  # of the rule; 9090 is not
@@ -277,7 +277,7 @@ def test_close_during_the_count(pair, sources, server, on, tmp_path):
     with subprocess.Popen(on.argv("apply", path), stdout=subprocess.DEVNULL) as apply:
         while held and apply.poll() is None:
             held.pop().close()
-            time.sleep(.003)
+            time.sleep(.003 * PATIENCE)
     assert apply.returncode == 0 and held and used(on)
     for sock in held:
         sock.close()

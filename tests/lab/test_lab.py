@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from labnet import LAB, Pair, run, traces
+from labnet import LAB, PATIENCE, Pair, run, traces
 
 ADDRESSES = {
     "blocked.lab": (["203.0.113.10"], ["2001:db8:113::10"]),
@@ -203,7 +203,7 @@ def test_up_interrupted_leaves_nothing(delay_ms):
     with subprocess.Popen([LAB, "up", "pair", "--name", pair.name], start_new_session=True) as up:
         time.sleep(delay_ms / 1000)
         os.killpg(up.pid, signal.SIGINT)
-        status = up.wait(timeout=20)
+        status = up.wait(timeout=20 * PATIENCE)
     if status == 0:
         pair.down()
     assert traces(pair.name) == []

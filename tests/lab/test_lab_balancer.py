@@ -10,7 +10,7 @@ import time
 
 import pytest
 from balancerlab import BIG, BIG_BYTES, Balancer, digest, running_balancer
-from labnet import LAB, WEIR, run, traces
+from labnet import LAB, PATIENCE, WEIR, run, traces
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6, in6_getnsma, in6_getnsmac
 from scapy.layers.l2 import ARP, Ether
@@ -367,7 +367,7 @@ def test_up_stopped_leaves_nothing(stop, delay_ms):
     with subprocess.Popen(argv, start_new_session=True) as up:
         time.sleep(delay_ms / 1000)
         os.killpg(up.pid, stop)
-        status = up.wait(timeout=10)
+        status = up.wait(timeout=10 * PATIENCE)
     if stop == signal.SIGKILL or status == 0:
         lab.down()
     assert traces(lab.name) == []

@@ -15,14 +15,14 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 from balancerlab import Node, crowd_of, failed, running_balancer, transfers
-from labnet import run, socket_in
+from labnet import PATIENCE, run, socket_in
 from policylab import dump
 
 MODES = ("nat", "fullnat")
 ENDS = {4: ("10.78.80.1", "10.78.2."), 6: ("fd78:80::1", "fd78:2::")}
 SOURCES = {4: [f"10.78.2.{n}" for n in range(240, 250)], 6: [f"fd78:2::{n}" for n in range(240, 250)]}
 DEVICES, NEAR, NEAR_BYTES = 128, 1152, 8192  # {ifindex, MTU} of interfaces, and the filter, in struct nat_table
-COUNT, SECONDS, RATE = 60, 6, 6000  # slow downloads, and their bytes a second
+COUNT, SECONDS, RATE = 60, 6 * PATIENCE, 6000  # slow downloads, and their bytes a second
 
 
 @pytest.fixture(scope="module", name="lab")
@@ -89,7 +89,7 @@ def downloads(lab, newcomers=600, vips=None):
     start = time.monotonic()
     with crowd_of(lab, COUNT, SECONDS * RATE, RATE, 60, newcomers, vips=vips) as crowd:
         yield
-        assert time.monotonic() - start < SECONDS + 20
+        assert time.monotonic() - start < SECONDS + 20 * PATIENCE
         results = crowd.results()
     assert not failed(results), failed(results)
 
