@@ -54,6 +54,14 @@
 	X(NAT_USES)
 /* clang-format on */
 
+/* Functions of connection tracking that programs call: instead of the number of a helper. */
+enum {
+	MARKER_CALL_FIRST = 0x77000000,
+	MARKER_CALL_LOOKUP = MARKER_CALL_FIRST,
+	MARKER_CALL_RELEASE,
+	MARKER_CALLS = 2,
+};
+
 enum marker_number {
 #define X(symbol) MARK_##symbol,
 	WEIR_MARKERS(X)

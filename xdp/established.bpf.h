@@ -11,10 +11,7 @@
 #include "xdp/marker.bpf.h"
 #include "xdp/packet.bpf.h"
 
-/* libbpf compares kinds: a forward declaration would not do. */
-struct nf_conn {
-	unsigned long status;
-};
+struct nf_conn;
 
 /* The kernel's options struct; only this prefix is ABI. */
 struct bpf_ct_opts {
@@ -25,10 +22,10 @@ struct bpf_ct_opts {
 	__u8 reserved[2];
 };
 
-extern struct nf_conn *bpf_xdp_ct_lookup(struct xdp_md *ctx, struct bpf_sock_tuple *tuple,
-					 __u32 tuple_size, struct bpf_ct_opts *opts,
-					 __u32 opts_size) __ksym __weak;
-extern void bpf_ct_release(struct nf_conn *ct) __ksym __weak;
+static struct nf_conn *(*const bpf_xdp_ct_lookup)(struct xdp_md *ctx, struct bpf_sock_tuple *tuple,
+						  __u32 tuple_size, struct bpf_ct_opts *opts,
+						  __u32 opts_size) = (void *)MARKER_CALL_LOOKUP;
+static void (*const bpf_ct_release)(struct nf_conn *ct) = (void *)MARKER_CALL_RELEASE;
 
 static __always_inline void ct_tuple(const struct packet *pkt, struct bpf_sock_tuple *tuple)
 {

@@ -13,6 +13,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/datapath/kernel_calls.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/prune.h"
 
@@ -188,6 +189,17 @@ static int remove_unreachable(struct bpf_program *program, struct bpf_prog_load_
 	return bpf_program__set_insns(program, insns, n);
 }
 
+static int complete(struct bpf_program *program, struct bpf_prog_load_opts *opts)
+{
+	int code = remove_unreachable(program, opts);
+
+	if (code)
+		return code;
+	opts->fd_array = kernel_calls_put((struct bpf_insn *)bpf_program__insns(program),
+					  bpf_program__insn_cnt(program));
+	return 0;
+}
+
 static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *opts, long cookie)
 {
 	// The instructions are libbpf's own copy of this program, which it is about to load.
@@ -207,7 +219,7 @@ static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *o
 		found++;
 	}
 	loading->last = program;
-	return found ? remove_unreachable(program, opts) : refuse(name, NULL);
+	return found ? complete(program, opts) : refuse(name, NULL);
 }
 
 int markers_register(void)
