@@ -263,8 +263,8 @@ static void refuse_blocks(struct nat_work *w, const struct resolved_service *s)
 {
 	if (!w->full)
 		diag_error(w->diag, s->at, "a smaller number of connections, or fewer sources",
-			   "service '%s': the services of a family have room for %d sources, or %d "
-			   "connections each, with those that were removed and are still used",
+			   "service '%s': a family has room for %d sources, and %d connections of "
+			   "mode nat take as much as one; a removed one counts while it is used",
 			   s->name, NAT_BLOCKS, NAT_BLOCK_ROOM);
 	w->full = w->failed = true;
 }

@@ -396,8 +396,9 @@ static void test_too_many_blocks(void **state)
 	SOURCES(&m, s, 4, 32, 1);
 	assert_int_equal(plan_code(&m, &p), -EINVAL);
 	assert_true(served_says(&m, DIAG_ERROR, 2,
-				"service 'b': the services of a family have room for 255 blocks of "
-				"connections, the removed ones that connections still use included",
+				"service 'b': a family has room for 255 sources, and 53000 "
+				"connections of mode nat take as much as one; a removed one counts "
+				"while it is used",
 				"a smaller number of connections, or fewer sources"));
 	made_free(&m);
 }
