@@ -15,7 +15,7 @@ STEPS = {"make lint", "make test", "make check", "make fuzz-targets", "check-mus
 STUB = """#!/bin/bash
 echo "begin $(basename "$0") $*" >>log
 if [[ $* == test ]]; then
-	until grep -q 'end make vmtest' log; do sleep 0.05; done
+	until grep -q 'end make vmtest' log || ((LATEST < 0)); do sleep 0.05; done
 	while kill -0 "$BESIDE"; do sleep 0.05; done 2>/dev/null
 	echo "beside has ended" >>log
 fi
@@ -28,7 +28,7 @@ echo "end $(basename "$0") $*" >>log
 def run_of_stubs(tmp_path):
     """ci(fails="make lint") gives the exit status, what is printed, and which steps began and ended."""
 
-    def ci(fails="nothing", status=1):
+    def ci(fails="nothing", status=1, latest=100):
         for name in ".ci/run", "bin/make", "scripts/setup", "scripts/check-musl", "scripts/reproducible", "tests/vm/debian":
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,8 +37,8 @@ def run_of_stubs(tmp_path):
             else:
                 path.write_text(STUB)
             path.chmod(0o755)
-        environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "FAILS": fails, "STATUS": str(status),
-                       "XDG_CACHE_HOME": str(tmp_path)}
+        environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "XDG_CACHE_HOME": str(tmp_path),
+                       "FAILS": fails, "STATUS": str(status), "LATEST": str(latest)}
         # The compilers' links of ccache are not among the stubs: none of them is called.
         done = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, timeout=60, check=False, env=environment)
         return done, (tmp_path / "log").read_text().splitlines()
@@ -65,6 +65,12 @@ def test_a_step_fails_and_the_others_are_run(ci, step):
     fails = step.replace("make fuzz-targets", f"make -j{os.cpu_count()} fuzz-targets")
     done, log = ci(fails)
     assert done.returncode == 1 and begun(log) == STEPS and done.stdout.count("FAILED") == 1
+
+
+def test_steps_that_would_be_late_are_left_out(ci):
+    done, log = ci(latest=-1)
+    assert not done.returncode and begun(log) == {"setup build test vm", "make check", "make fuzz-targets", "make test"}
+    assert done.stdout.count(" was left out: this machine is slow, ") == 5
 
 
 def test_what_cannot_be_built_is_not_tested(ci):
