@@ -22,6 +22,7 @@ BIG = BUILD / "lab" / "big"
 BIG_BYTES = 128 << 20
 MULTIARCH = f"{os.uname().machine}-linux-gnu"
 CROWD = pathlib.Path(__file__).with_name("crowd.py")
+TOS = 0x28  # marks a flood, flood.bpf.c
 FULL = os.environ.get("BALANCE") == "full"  # make connections
 PART = 20_000_000 if FULL else 6_000_000
 
@@ -253,7 +254,7 @@ class Flood:
     def frame(lab, host, flags):
         mac = f"02:78:01:00:00:{int(host[-1]):02x}"
         tcp = TCP(sport=0, dport=80, flags=flags, seq=1, ack=1 if "A" in flags else 0)
-        return bytes(Ether(src="02:78:00:00:00:03", dst=mac) / IP(src="0.0.0.0", dst=lab.vip4) / tcp)
+        return bytes(Ether(src="02:78:00:00:00:03", dst=mac) / IP(src="0.0.0.0", dst=lab.vip4, tos=TOS) / tcp)
 
     def compile(self, frame):
         run(["clang", "-O2", "-g", "-target", "bpf", "-idirafter", f"/usr/include/{MULTIARCH}",

@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 
 #define NETWORK 0x0b000000 // 11.0.0.0/8
+#define TOS     0x28       // FRAME has it, also after fullnat has translated its source
 
 struct packet {
 	struct ethhdr eth;
@@ -60,7 +61,7 @@ SEC("xdp.frags") int shield(struct xdp_md *ctx)
 
 	if ((void *)(p + 1) > (void *)(long)ctx->data_end || p->eth.h_proto != bpf_htons(ETH_P_IP))
 		return XDP_PASS;
-	return (p->ip.saddr & bpf_htonl(0xff000000)) == bpf_htonl(NETWORK) ? XDP_DROP : XDP_PASS;
+	return p->ip.tos == TOS ? XDP_DROP : XDP_PASS;
 }
 
 char _license[] SEC("license") = "GPL";
