@@ -27,7 +27,7 @@ static struct {
 	int ids[MARKER_CALLS]; // types of the functions; 0 or negative: not found
 	// [0]: of the kernel itself, whose types need no descriptor; [1]: of the module
 	int fds[2];
-	short module; // which of them
+	short module; // index in fds: where the functions are
 } found;
 
 static bool find_all(const struct btf *types)

@@ -72,7 +72,7 @@ static bool is_vip(const struct nat_check *k, const struct addr *a)
 	return false;
 }
 
-// A packet of SCTP keeps its ports: they are in its checksum, which covers all of it.
+// The checksum of SCTP covers the whole packet, so its ports stay as they are.
 static bool moves_sctp(const struct nat_check *k, const struct resolved_backend *b)
 {
 	const struct resolved_ranges *vip = &k->s->ports;

@@ -147,7 +147,7 @@ static void read_backend(struct service_work *k, const struct ast_backend *a,
 		r->addr = p.addr;
 }
 
-// Commands name a backend by its address alone, so the port does not count.
+// Ports are not compared: commands name a backend by its address.
 static bool same_backend(const struct resolved_backend *a, const struct resolved_backend *b)
 {
 	return a->here == b->here && (a->here || !addr_compare(&a->addr, &b->addr));
