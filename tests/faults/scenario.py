@@ -5,12 +5,15 @@ import concurrent.futures
 import pathlib
 import socket
 import tempfile
+import time
 
 from inject import EVERYTHING, UNHARMED, calls_of, faults_of, injected
 from labnet import Sniffer, Weir, numbers, socket_in
 
 WORKERS = 4
 SHOWN = 8  # failures
+LATE_S, LATE_PART = 1800, 4  # after LATE_S of a quick run: one of LATE_PART. A part of make test may take an hour
+BEGAN = time.monotonic()
 FULL_CHECK = 8  # after every n-th fault the instance is also removed and created again
 STATUSES = (0, 1, 2, 3)  # of a command that exited by itself
 # The dynamic loader could not start it, or crashed on its first mmap: the status of strace as the first process of a
@@ -121,7 +124,11 @@ class Scenario:
         return [self.try_one(number, fault) for number, fault in faults]
 
 
-def choose(scenario):
+def is_late():
+    return not EVERYTHING and time.monotonic() - BEGAN > LATE_S
+
+
+def choose(scenario, late):
     """The faults for a scenario, from a run without a fault in an instance that was removed and created again, as in most
     runs: it has fewer generations to open than one after two applies."""
     for number in (0, 1):
@@ -130,18 +137,19 @@ def choose(scenario):
         scenario.check(number, UNHARMED, outcome)
     every = list(faults_of(calls, 0 if scenario.loader else own, 1))
     quick = list(faults_of(calls, own, scenario.stride, scenario.rare_stride))
-    faults = every if EVERYTHING else quick
+    faults = every if EVERYTHING else quick[:: LATE_PART if late else 1]
     left_out.append(f"{type(scenario).__name__}: {len(faults)} of {len(every)} faults at "
-                    f"{len(calls)} calls, {len(every) - len(faults)} left out")
+                    f"{len(calls)} calls, {len(every) - len(faults)} left out{', late' if late else ''}")
     return list(enumerate(faults))
 
 
 def sweep(kind, labs, ways):
     """Injects every chosen fault, shared by the workers. A kill must have left the scenario in each of these
-    states at least once."""
+    states at least once; a late sample may miss one."""
     scenarios = [kind(lab) for lab in labs]
+    late = is_late()
     try:
-        faults = choose(scenarios[0])
+        faults = choose(scenarios[0], late)
         with concurrent.futures.ThreadPoolExecutor(len(labs)) as pool:
             shares = [faults[worker::len(labs)] for worker in range(len(labs))]
             results = [one for share in pool.map(kind.sweep, scenarios, shares) for one in share]
@@ -156,4 +164,5 @@ def sweep(kind, labs, ways):
     unmet = [str(fault) for fault, (_, met) in zip(injections, results) if not met]
     spare = 1 + len(faults) * 0.06
     assert len(unmet) <= spare, f"{len(unmet)} of {len(faults)} faults were not met: {', '.join(unmet)}"
-    assert set().union(*(scenario.seen for scenario in scenarios)) == ways
+    seen = set().union(*(scenario.seen for scenario in scenarios))
+    assert seen == ways or (late and seen < ways), f"the states are {seen}"

@@ -214,17 +214,21 @@ def test_entries_and_owners_have_rates(pair, on):
 def test_rates_of_entries_after_a_standstill(pair, on):
     """While no packet meets an entry, the entries are not walked through; later packets belong to the time since."""
     on("block", SOURCE, "--origin", "one")
-    process = on.start("-j", "top", "-c", "43")
-    time.sleep(32)
+    process = on.start("-j", "top", "-c", "46")
+    documents = []
+    while len(documents) < 20 or len({one["entries_span_us"] for one in documents[-2:]}) == 1:  # until a look at entries
+        documents.append(json.loads(process.stdout.readline()))
+    quiet = len(documents)
     on("block", SOURCE, "--origin", "two")  # the same entry of the kernel
     with generator(pair, pair.udp(SOURCE), 100):
-        documents = documents_of(process, 60)
+        documents += [json.loads(line) for line in process.stdout]
     spans = [(one["entries_span_us"], [(row["origin"], row["packets_per_s"]) for row in one["origins"]]) for one in documents[:-1]]
     assert all(9.5e6 < span < 12e6 for span, _ in spans[12:]), spans
-    assert not any(owners for _, owners in spans[:30]), spans
-    first = next(owners for _, owners in spans if owners)
+    assert not any(owners for _, owners in spans[:quiet]), spans
+    at, (span, first) = next((at, one) for at, one in enumerate(spans) if one[1])
     assert [origin for origin, _ in first] == ["one", "two"], spans
-    assert all(50 < rate < 110 for _, rate in first), spans  # over 40 s it would be 25
+    packets = total(documents[at], "dropped")["packets"]
+    assert packets > 100 and all(rate * span / 1e6 == pytest.approx(packets, rel=0.1) for _, rate in first), (packets, spans)
 
 
 def test_text_is_a_table(pair, on):
