@@ -5,6 +5,7 @@ policy changes. A connection is served as it began."""
 import contextlib
 import json
 import re
+import shutil
 import socket
 import struct
 import time
@@ -276,6 +277,19 @@ def test_the_filter_forgets_backends(lab, node, apply):
         node("service", "--tidy")
         # Two protocols, the present backend and the one before it, and the three ports of the first one.
         assert bits_of_the_filter(node) == 2 * (2 + 3)
+        sock.sendall(b"GET /name HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert sock.recv(4096).endswith(b"backend1\n")
+
+
+def test_a_generation_that_is_gone(lab, node, apply):
+    """Somebody has removed its files. Packets still meet its programs, and no walk ends a connection."""
+    apply(service("web4", 4, "nat", backends=[1]))
+    with socket_in(lab.netns("client"), socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.settimeout(3)
+        sock.connect((lab.vip4, 80))
+        for folder in (node.bpffs / "gen").iterdir():
+            shutil.rmtree(folder)
+        assert "now 1 connection," in node("service", "--tidy").stdout
         sock.sendall(b"GET /name HTTP/1.1\r\nHost: x\r\n\r\n")
         assert sock.recv(4096).endswith(b"backend1\n")
 
