@@ -74,7 +74,8 @@ def silent(balancer, host):
 
 SERVER = """
 import socket, struct, time
-for _ in range(50):  # until the web server has ended
+print(flush=True)
+for _ in range(400):  # until the web server has ended
     try:
         listener = socket.create_server(("", 80), backlog=0)
         break
@@ -116,14 +117,18 @@ MAZE = LIES.replace("sorry\\n", "ok" * 8000 + "y" + "ok" * 24000)
 def server_of(program):
     @contextlib.contextmanager
     def way(balancer, host):
-        """A server that prints a line when it is ready, in place of the web server."""
+        """A server in place of the web server, a moment after it. It prints a line when it waits for that, and one when it
+        listens."""
         argv = ["nsenter", f"--net=/run/netns/{balancer.netns(host)}", "--", "/usr/bin/python3", "-c", program]
-        with killed_web(balancer, host), subprocess.Popen(argv, stdout=subprocess.PIPE) as server:
-            try:
-                assert server.stdout.readline() == b"\n"
-                yield
-            finally:
-                server.kill()
+        with subprocess.Popen(argv, stdout=subprocess.PIPE) as server:
+            assert server.stdout.readline() == b"\n"
+            with killed_web(balancer, host):
+                try:
+                    assert server.stdout.readline() == b"\n"
+                    yield
+                finally:
+                    server.kill()
+                    server.wait()
     return way
 
 

@@ -344,7 +344,8 @@ def test_the_authorities_of_the_system_are_not_read_each_time(node, serve):
 
 def test_tcp_and_programs(balancer, node, serve, tmp_path):
     program = tmp_path / "check"
-    program.write_text(f"#!/bin/sh\nenv >{tmp_path}/$WEIR_ADDRESS\ntest ! -e {tmp_path}/bad-$WEIR_BACKEND\n")
+    seen = f"{tmp_path}/$WEIR_ADDRESS"
+    program.write_text(f"#!/bin/sh\nenv >{seen}.new && mv {seen}.new {seen}\ntest ! -e {tmp_path}/bad-$WEIR_BACKEND\n")
     program.chmod(0o755)
     serve(f'check exec "{program}" "a b" every 300ms timeout 200ms fall 2')
     node.run()

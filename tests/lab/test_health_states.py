@@ -16,21 +16,21 @@ from balancerlab import crowd_of, failed
 
 from healthlab import (CHECK, FAILS, ONE, THREE, TWO, all_fail, all_ok, health, killed_web, silent, slots,
                        states)
-from labnet import WEIR, run, until
+from labnet import PATIENCE, WEIR, run, until
 
 BALANCER = {"mode": "ipip"}
 
 
 def test_flapping(balancer, node, serve):
     """A backend that changes faster than `rise` and `fall` does not move a slot."""
-    serve('check http "/name" port 80 every 200ms timeout 100ms rise 3 fall 4')
+    serve(f'check http "/name" port 80 every {200 * PATIENCE}ms timeout {100 * PATIENCE}ms rise 3 fall 4')
     agent = node.run()
     until(lambda: all_ok(node))
     before = node.json("service", "web")["services"][0]["fingerprint"]
     for _ in range(4):
         with killed_web(balancer, "backend2"):
-            time.sleep(0.3)
-        time.sleep(0.4)
+            time.sleep(0.3 * PATIENCE)
+        time.sleep(0.4 * PATIENCE)
     assert node.json("service", "web")["services"][0]["fingerprint"] == before
     assert "fails its checks" not in agent.said()
 
