@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Changes of the pool after a command that was killed or that saved nothing to disk."""
 
+import contextlib
 import fcntl
 import re
 import subprocess
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from labnet import Pair, run
+from labnet import Pair, run, until
 from policylab import Policies
 from statefile import read_rows
 
@@ -122,13 +123,18 @@ def test_a_killed_drain_can_be_finished_or_taken_back(node, tmp_path, again, slo
     assert deaths > 6
 
 
+def is_free(node):
+    with contextlib.suppress(BlockingIOError), node.locked(fcntl.LOCK_EX | fcntl.LOCK_NB):
+        return True
+    return False
+
+
 def test_others_go_on_while_an_attach_asks_for_neighbours(node):
     """One backend does not answer: the command that waits for it does not hold the lock."""
     node("detach")
     with subprocess.Popen(node.argv("attach", "near0")) as attach:
         time.sleep(0.5)
-        with node.locked(fcntl.LOCK_EX | fcntl.LOCK_NB):
-            pass
+        until(lambda: is_free(node))
         assert attach.poll() is None, "the command did not wait"
     assert attach.returncode == 0
     assert len(backends(node)) == 2
