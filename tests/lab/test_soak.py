@@ -257,6 +257,7 @@ def judge(waiting, late, refreshed, honest, reacted):
     assert statistics.median(late) <= 0 and max(late) < EVERY_S
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not shutil.which("prometheus"), reason="no prometheus")
 def test_soak(tmp_path):
     with contextlib.ExitStack() as stack:
