@@ -12,7 +12,7 @@ from labnet import Sniffer, Weir, numbers, socket_in
 
 WORKERS = 4
 SHOWN = 8  # failures
-LATE_S, LATE_PART = 1200, 4  # after LATE_S of a quick run: one of LATE_PART, or tests/run would end it
+LATE_S, LATE_PART = 1200, 4  # after LATE_S, a quick run injects each LATE_PART-th fault: tests/run has a limit
 BEGAN = time.monotonic()
 FULL_CHECK = 8  # after every n-th fault the instance is also removed and created again
 STATUSES = (0, 1, 2, 3)  # of a command that exited by itself

@@ -117,8 +117,7 @@ MAZE = LIES.replace("sorry\\n", "ok" * 8000 + "y" + "ok" * 24000)
 def server_of(program):
     @contextlib.contextmanager
     def way(balancer, host):
-        """A server in place of the web server, a moment after it. It prints a line when it waits for that, and one when it
-        listens."""
+        """A server that replaces the web server at once. It prints a line when it has started, and one when it listens."""
         argv = ["nsenter", f"--net=/run/netns/{balancer.netns(host)}", "--", "/usr/bin/python3", "-c", program]
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as server:
             assert server.stdout.readline() == b"\n"

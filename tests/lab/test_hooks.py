@@ -173,7 +173,7 @@ def test_events_beyond_the_queue_are_counted(weir, tmp_path):
         counted = part(weir)
         return counted["ended"] > 100 and counted["ended"] - counted["failed"] <= len(hook.events()) <= counted["ended"]
 
-    until(all_told)  # some of those that told may have been too late
+    until(all_told)  # a hook that was too late may have written its event
 
 
 def test_one_that_fails_is_logged_once_and_an_alarm(on, tmp_path):

@@ -264,7 +264,7 @@ def test_plain_can_always_be_read_back(on):
     assert "5 entries are left out, which need --wide to be read back: 0.0.0.0, …" in plain.stderr
     before = essence(on)
     for words in ["list", "--plain"], ["list", "--plain", "--wide"]:
-        # In the same second: the list has seconds, and a later one lengthens the block.
+        # The list has whole seconds: in a later one the same line lengthens the block.
         until(lambda: "no change" in on("block", "-f", "-", "--dry-run", *words[2:], input=on(*words).stdout).stdout)  # pylint: disable=cell-var-from-loop
     wide = on("list", "--plain", "--wide")
     assert wide.stderr == "" and len(wide.stdout.splitlines()) == 6
